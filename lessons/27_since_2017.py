@@ -724,7 +724,7 @@ assert ends["in the gradient"][1] > 0.8 > ends["in the gradient"][0] + 0.3
 # **Low-rank adapters** (Hu and others 2022, `layers/low_rank.py`) leave a trained $W$ as it is and learn its
 # correction, a product of two thin matrices, $y = x W + s \, (x A) B$ with a chosen number $s$. So
 # $dB = s \, (x A)^\top dy$ and $dA = s \, x^\top (dy \, B^\top)$. $B$ is zeros at first: the model begins as it was,
-# and in the first step $dA$ is 0.
+# and in the first step $dA$ is 0. [Lesson 28](28_your_own_llama.ipynb) uses them.
 #
 # In PyTorch: its RMSNorm, and its attention with `enable_gqa`, which repeats as we do.
 
@@ -826,4 +826,4 @@ print(check_exercise("ex27", globals()))
 # ([how](../docs/language_models.md#real-weights)), and `minitransformer chat runs/smollm2 --own answers/own.py` says whose
 # functions spoke.
 #
-# **Next:** [lesson 24](24_many_machines.ipynb): one model on many machines.
+# **Next:** [lesson 28](28_your_own_llama.ipynb): real weights on these layers.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minitransformer.core.backend import to_host
+from minitransformer.core.backend import is_array, to_host
 from minitransformer.models.adapters import adapted_name
 from minitransformer.runs.checkpoint.file import CheckpointError, load_checkpoint
 
@@ -74,7 +74,8 @@ def load_frozen(model, arrays):
         if array is None or array.shape != frozen.data.shape:
             what = "nothing" if array is None else f"an array of shape {array.shape}"
             raise CheckpointError(f"for {path} of shape {frozen.data.shape} there is {what}")
-        frozen.hold(model.device.asarray(np.asarray(array), frozen.data.dtype))
+        array = array if is_array(array) else np.asarray(array)  # which may be read only here
+        frozen.hold(model.device.asarray(array, frozen.data.dtype))
 
 
 def merge_adapters(model, arrays):

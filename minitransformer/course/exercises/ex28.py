@@ -1,0 +1,169 @@
+"""Exercise 28, your own Llama: how each part is checked."""
+
+import math
+
+import numpy as np
+
+from minitransformer.course.exercises.parts import array_of, expect, likely, normal, part
+from minitransformer.gradcheck import CheckError
+from minitransformer.gradcheck.pair import unheard
+from minitransformer.layers.rotary import rotary, rotary_table
+
+T, H, G, K = 5, 4, 2, 6  # K/2 is not 2: there both orders of the columns are the same
+
+
+@part(10)
+def check_rank_that_fits(rank_that_fits):
+    hint = "r (D_in + D_out) numbers are at most the share of D_in D_out"
+    for d_in, d_out, share in (
+        (576, 1536, 0.02),
+        (576, 192, 0.04),
+        (576, 192, 0.002),
+        (576, 192, 0.25),
+        (48, 48, 1.0),
+    ):
+        fits = share * d_in * d_out / (d_in + d_out)
+        mistakes = {
+            "where no rank fits it is 0": max(1, math.floor(fits)),
+            "B has r D_out numbers, too": math.floor(share * d_out),
+            "A has r D_in numbers, too": math.floor(share * d_in),
+            "a rank is a whole number": fits,
+            "rounded up it has more numbers than the share": round(fits),
+            "the next whole number has more numbers than the share": math.ceil(fits),
+            "exactly the share is allowed": math.ceil(fits) - 1,
+        }
+        rank_that_fits.expect((d_in, d_out, share), math.floor(fits), hint, mistakes)
+
+
+@part(25)
+def check_numbers_of_block(numbers_of_block):
+    rng = np.random.default_rng(28)
+    hint = "weight j is d q + m with q of the low four bits of byte j, weight j + 16 of the high"
+    for scale, minimum in ((0.037, -0.29), (2e-6, -1e-5), (1.7, 3.1)):
+        q = rng.integers(16, size=32)
+        low, high = q[:16], q[16:]
+        header = np.array([scale, minimum], "<f2")
+        packed = low | high << 4
+        block = np.concatenate([header.view(np.uint8), packed.astype(np.uint8)])
+        d, m = header.astype(np.float64)
+        swapped, swapped_m = header.view(">f2").astype(np.float64)
+        pairs = np.stack([low, high], axis=1).reshape(-1)
+        with unheard():
+            rounded = header[0] * q.astype(np.float16) + header[1]
+        mistakes = {
+            "byte j has weights j and j + 16, not 2j and 2j + 1": d * pairs + m,
+            "the low four bits are those of weight j": d * np.roll(q, 16) + m,
+            "m is missing: it is what a weight is where q is 0": d * q,
+            "m is added": d * q - m,
+            "it is Q4_0 that takes 8 off and has no m": d * (q - 8),
+            "q is 0 to 15 as it stands: it is Q4_0 that takes 8 off": d * (q - 8) + m,
+            "it is Q4_0 that takes 8 off, and below 0 a uint8 goes round": d * ((q - 8) % 256) + m,
+            "d comes first, then m": m * q + d,
+            "the low byte of a float16 comes first": swapped * q + swapped_m,
+            "the low four bits alone are the q of weight j": d * np.append(packed, high) + m,
+            "the high four bits are a number from 0 to 15": d * np.append(low, high << 4) + m,
+            "a float16 has too few bits for d q + m: make float32 of d and m first": rounded,
+        }
+        what = f"numbers_of_block for d = {d:.4g} and m = {m:.4g}"
+        expect(what, numbers_of_block.called("of 20 bytes")(block), d * q + m, hint, mistakes)
+
+
+@part(45)
+def check_columns_for_neighbours(columns_for_neighbours):
+    width = H * K
+    texts = normal(28, *2 * [(T, width)])
+    weights = normal(29, (width, width), (width, G * K))
+    for name, heads, weight in zip(("W_q", "W_k"), (H, G), weights, strict=True):
+        order = _pairs_of_halves(heads)
+        given = columns_for_neighbours(weight, heads)
+        expected = weight[:, order]
+        mistakes = {
+            "this is the way back, from neighbours to halves": weight[:, np.argsort(order)],
+            "each head has pairs of its own: the columns of a head stay with it": weight[
+                :, _pairs_of_halves(1, heads * K)
+            ],
+            "these are the columns as they were": weight,
+        }
+        if name == "W_q":  # as many rows as columns
+            rows = "the features of x W are the columns of W, not its rows"
+            mistakes |= {rows: weight[order]}
+        columns = array_of(given, weight.shape)
+        if columns is None:
+            # Which says why it is none.
+            expect(f"columns_for_neighbours({name}, {heads})", given, expected)
+        hint = "columns 2i and 2i + 1 of a head are those that were i and i + K/2"
+        expect(
+            f"with {name} of {heads} heads in its new order a score",
+            _scores(columns, heads, texts, "neighbours"),
+            _scores(weight, heads, texts, "halves"),
+            likely(columns, mistakes, hint),
+        )
+        hint = "the scores are right; but the columns are moved, and no number is changed"
+        expect(f"columns_for_neighbours({name}, {heads})", columns, expected, hint)
+
+
+@part(45)
+def check_smaller_adapter(smaller_adapter):
+    for seed, (d_in, r, d_out), rank in (
+        (30, (9, 5, 7), 2),
+        (31, (6, 4, 11), 1),
+        (32, (9, 5, 7), 5),
+    ):
+        a, b = normal(seed, (d_in, r), (r, d_out))
+        given = smaller_adapter.several(2, "A' and B'", a, b, rank)
+        shapes = (d_in, rank), (rank, d_out)
+        factors = [array_of(array, shape) for array, shape in zip(given, shapes, strict=True)]
+        if any(array is None for array in factors):
+            shown = " and ".join(str(getattr(x, "shape", type(x).__name__)) for x in given)
+            raise CheckError(
+                f"A' and B' of the rank {rank} must be arrays of the shapes {shapes[0]} and "
+                f"{shapes[1]}; they have {shown}"
+            )
+        u, sizes, vt = np.linalg.svd(a @ b)
+        least = (sizes[rank:r] ** 2).sum()
+        with unheard():
+            product = factors[0] @ factors[1]
+            off = ((product - a @ b) ** 2).sum()
+        if off <= least + 1e-9 * (sizes**2).sum():  # and not NaN
+            continue
+        last = np.s_[r - rank : r]
+        mistakes = {
+            "which columns of A stand first says nothing of what they do": a[:, :rank] @ b[:rank],
+            "the singular values are counted twice: share them, √σ in each": (
+                (u[:, :rank] * sizes[:rank] ** 2) @ vt[:rank]
+            ),
+            "the singular values are missing": u[:, :rank] @ vt[:rank],
+            "√σ stands in one of the two alone": (u[:, :rank] * sizes[:rank] ** 0.5) @ vt[:rank],
+            "keep the largest singular values, not the smallest": (u[:, last] * sizes[last])
+            @ vt[last],
+            "keep the largest singular values; the last of A B are 0": np.zeros((d_in, d_out)),
+            "this is nearest to A alone, and B stretches what A leaves out": _nearest(a, rank) @ b,
+            "this is nearest to B alone, and A stretches what B leaves out": a @ _nearest(b, rank),
+        }
+        if len(sizes) == d_out:
+            hint = "svd returns Vᵀ: its first rows belong to the largest σ, not its first columns"
+            mistakes[hint] = (u[:, :rank] * sizes[:rank]) @ vt[:, :rank].T
+        hint = "the nearest keeps the largest singular values of A B, with their vectors"
+        raise CheckError(
+            f"from the rank {r} to {rank} the squared differences of A' B' and A B sum to "
+            f"{off:.4g}, and {least:.4g} is possible; {likely(product, mistakes, hint)}"
+        )
+
+
+def _pairs_of_halves(heads, width=K):
+    """Which column of the order of halves comes first, second, … in that of neighbours."""
+    return np.arange(heads * width).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
+
+
+def _scores(weight, heads, texts, pairs):
+    """Scores (H, T, T) of one text's queries and the other's keys, both by this weight."""
+    table = rotary_table(T, K)
+    query, key = ((x @ weight).reshape(T, heads, K).swapaxes(0, 1) for x in texts)  # (H, T, K)
+    query, key = (rotary(x, table, pairs)[0] for x in (query, key))
+    return query @ key.swapaxes(-1, -2) / math.sqrt(K)
+
+
+def _nearest(matrix, rank):
+    """Of all matrices of this rank the nearest to a matrix."""
+    u, sizes, vt = np.linalg.svd(matrix, full_matrices=False)
+    return (u[:, :rank] * sizes[:rank]) @ vt[:rank]

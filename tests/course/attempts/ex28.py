@@ -1,0 +1,120 @@
+import numpy as np
+from exercise_files import functions_in, solution_of
+
+FITS = "share * d_in * d_out / (d_in + d_out)"
+BOTH = "np.concatenate([low, high])"
+SVD = "full_matrices=False)"
+of_columns = functions_in(solution_of("ex28"))["columns_for_neighbours"]
+
+
+def of_rows(weight, num_heads):
+    """As for weights that PyTorch keeps, (H K, D)."""
+    return of_columns(weight.T, num_heads).T
+
+
+def by_numbers(weight, num_heads):
+    """Which column goes where, one after the other."""
+    moved, half = np.empty_like(weight), weight.shape[1] // num_heads // 2
+    for old in range(weight.shape[1]):
+        head, feature = divmod(old, 2 * half)
+        moved[:, head * 2 * half + 2 * (feature % half) + feature // half] = weight[:, old]
+    return moved
+
+
+def of_one(matrix, rank):
+    u, sizes, vt = np.linalg.svd(matrix, full_matrices=False)
+    return u[:, :rank] * sizes[:rank], vt[:rank]
+
+
+def of_a(a, b, rank):
+    left, right = of_one(a, rank)
+    return left, right @ b
+
+
+def of_b(a, b, rank):
+    left, right = of_one(b, rank)
+    return a @ left, right
+
+
+def loudest(a, b, rank):
+    """The columns of A and rows of B whose products are largest."""
+    keep = np.argsort(-np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=1))[:rank]
+    return a[:, keep], b[keep]
+
+
+def by_two_qrs(a, b, rank):
+    (q, r), (p, s) = np.linalg.qr(a), np.linalg.qr(b.T)
+    left, right = of_one(r @ s.T, rank)
+    return q @ left, right @ p.T
+
+
+def on_the_largest_directions(a, b, rank):
+    """A B kept where its largest right singular vectors are, found as eigenvectors."""
+    _, vectors = np.linalg.eigh(b.T @ (a.T @ a) @ b)
+    kept = vectors[:, -rank:]
+    return a @ (b @ kept), kept.T
+
+
+WRONG = r"""
+rank_that_fits
+    / (d_in + d_out) -> / d_in || B has r D_out numbers
+    / (d_in + d_out) -> / d_out || A has r D_in numbers
+    math.floor -> || a whole number
+    math.floor -> round || rounded up
+    math.floor -> math.ceil || the next whole number
+    math.floor($FITS) -> max(1, int($FITS)) || no rank fits
+    math.floor($FITS) -> math.ceil($FITS) - 1 || exactly the share
+    (d_in + d_out) -> d_in / d_out || are at most the share of D_in D_out
+numbers_of_block
+    $BOTH -> np.stack([low, high], axis=1).reshape(-1) || not 2j and 2j + 1
+    $BOTH -> np.concatenate([high, low]) || those of weight j
+    + minimum -> || m is missing
+    + minimum -> - minimum || m is added
+    $BOTH + minimum -> ($BOTH - 8.0) || has no m
+    $BOTH -> ($BOTH - 8.0) || takes 8 off
+    $BOTH -> ($BOTH - np.uint8(8)) || a uint8 goes round
+    scale, minimum = -> minimum, scale = || d comes first
+    "<f2" -> ">f2" || the low byte
+    & 15 -> || the low four bits alone
+    >> 4 -> & 0xF0 || a number from 0 to 15
+    .astype(np.float32) -> || too few bits
+    $BOTH -> $BOTH[::-1] || weight j is d q + m
+    $BOTH -> np.stack([low, high]) || has the shape (2, 16)
+columns_for_neighbours
+    num_heads, 2, -1 -> num_heads, -1, 2 || this is the way back
+    num_heads, 2, -1 -> 1, 2, -1 || each head has pairs of its own
+    .swapaxes(-1, -2) -> || as they were
+    of_rows || not its rows
+    halves.swapaxes -> halves[:, :, ::-1].swapaxes || those that were i and i + K/2
+    halves.swapaxes -> halves[:, ::-1].swapaxes || those that were i and i + K/2
+    return -> return -1 * || the scores are right
+    .reshape(weight.shape) -> || columns_for_neighbours(W_q, 4) has the shape (24, 4, 3, 2)
+smaller_adapter
+    lambda a, b, rank: (a[:, :rank], b[:rank]) || stand first
+    np.sqrt(sizes[:rank]) -> sizes[:rank] || counted twice
+    np.sqrt(sizes[:rank]) -> np.ones(rank) || are missing
+    * roots, -> , || in one of the two alone
+    $SVD -> $SVD\n    u, sizes, vt = u[:, ::-1], sizes[::-1], vt[::-1] || the last of A B are 0
+    $SVD -> $SVD\n    u, sizes, vt = (x[: len(b)][::-1] for x in (u.T, sizes, vt))\n    u = u.T
+        || not the smallest
+    vt[:rank] -> vt[:, :rank].T || svd returns Vᵀ
+    of_a || nearest to A alone
+    of_b || nearest to B alone
+    loudest || keeps the largest singular values
+    np.sqrt(sizes[:rank]) -> np.nan * sizes[:rank] || sum to nan
+    roots[:, None] * vt[:rank] -> (roots[:, None] * vt[:rank]).T || they have (9, 2) and (7, 2)
+    lambda a, b, rank: a @ b || must return A' and B'
+"""
+RIGHT = """
+rank_that_fits
+    math.floor($FITS) -> share * d_in * d_out // (d_in + d_out)
+numbers_of_block
+    $BOTH -> np.concatenate([low, high]).astype(np.float64)
+    block[4:] & 15 -> block[4:] % 16
+columns_for_neighbours
+    by_numbers
+smaller_adapter
+    u[:, :rank] * roots, roots[:, None] * vt[:rank] -> u[:, :rank] * sizes[:rank], vt[:rank]
+    by_two_qrs
+    on_the_largest_directions
+"""
