@@ -39,6 +39,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "table_1": "Table 1 of the paper, measured",
     "language_model": "A character model",
     "speaking": "A model of others speaks",
+    "adapters": "A model of others learns",
     "since_2017": "What came since 2017, one change a row",
     "ladder": "The same translation by five architectures",
     "fashion_mnist": "Fashion-MNIST",

@@ -14,6 +14,7 @@ from tiny_workload import WORKLOADS
 BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "pictures", "recurrent"}
 BESIDE_PYTORCH |= {"speaking"}
 SLOW = BESIDE_PYTORCH | {
+    "adapters",
     "fashion_mnist",
     "fine_tuning",
     "ladder",

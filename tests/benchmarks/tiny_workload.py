@@ -199,6 +199,13 @@ def of_a_small_voice(script, folder, patch):
     return [*options, "--blocks", 2, "--block", 2, "--json", folder / "speaking.json"]
 
 
+def of_a_short_lesson(script, folder, patch):
+    """The same one, which learns little from little."""
+    fields = "--batch-tokens 64 --context 32 --warmup-steps 1"
+    options = [gguf_file.imported(folder), "--characters", 900, "--epochs", 1, "--fields", fields]
+    return [*options, "--json", folder / "adapters.json"]
+
+
 def _trained_before(script, folder, patch, options):
     """The options, with which the script has run once; what it trains is there from now on."""
     options += ["--json", folder / f"{script.__name__}.json"]
@@ -224,6 +231,7 @@ POINT = {"batch_tokens": 64, "length": 8, "d_model": 64, "layers": 1}
 AXES = {"batch_tokens": (64, 128), "length": (8, 16), "layers": (1, 2), "d_model": (64, 128)}
 ALIKE = "--blocks", 2, "--block", 1, "--threads", 1  # of layers beside PyTorch's
 WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that returns its options
+    "adapters": of_a_short_lesson,
     "convolution": with_few(*ALIKE, POINTS=((2, 7),)),
     "decode": of_a_run,
     "fashion_mnist": of_few_pictures,
