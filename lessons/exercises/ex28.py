@@ -59,7 +59,7 @@ def columns_for_neighbours(weight, num_heads):
         (D, H K), the same columns in the other order.
 
     Hint: number the columns of one head with K = 6. Which of them come first, second, third? And
-    is that the same as what ``to_halves`` does, or the way back?
+    is that the order in which features of "halves" stand in "neighbours", or the way back?
     """
     raise NotImplementedError
 

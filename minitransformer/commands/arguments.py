@@ -106,7 +106,7 @@ def own_functions(options):
         from minitransformer.course.own.training import checked
 
         config, _ = RunFolder(options.run_folder).load_config()
-        parts = parts_for(config)
+        parts = parts_for(config.without_adapters())  # which are merged when they are used
         if hasattr(options, "anyway"):
             file = checked(options.own, options.anyway, note, parts)
             with file.standing_in():

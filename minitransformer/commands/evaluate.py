@@ -141,8 +141,8 @@ def _validate(options, run_folder, task):
     if options.pictures:
         split, how["others"] = options.pictures, processes.first(_others, options, run_folder)
     if options.text:
-        vocabulary = run_folder.load_kept("vocabulary")
-        split, how["others"] = options.text, texts_of(options.text, unit_of(vocabulary))
+        unit = unit_of(run_folder.load_kept("vocabulary"))
+        split, how["others"] = options.text, processes.first(texts_of, options.text, unit)
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)

@@ -8,7 +8,9 @@ from minitransformer.commands.texts import require_task
 from minitransformer.core.errors import require
 from minitransformer.core.terminal import note
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.runs.parameters import MERGED
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
 from minitransformer.training.made import make_run
 
@@ -28,7 +30,10 @@ def run(options):
     require_task(options.run_folder, TextGenerator)
     config, _ = run_at(options.run_folder).load_config()
     require(config.adapted, f"{options.run_folder} has no adapters; train with --lora makes some")
+    RunFolder(options.folder, OF_TEXT).require_free()
     generator = TextGenerator.load(options.run_folder, "cpu")
+    if RunFolder(options.run_folder).is_unfinished():
+        note(f"this training is not finished; the parameters are those of {generator.origin}")
     make_run(options.folder, generator.model, generator.vocabulary, MERGED)
     note(f"merged; try it: minitransformer generate {shlex.quote(str(options.folder))}")
     return 0

@@ -30,7 +30,7 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.job import Job
 from minitransformer.training.pretrained import Pretrained
 from minitransformer.training.progress import Progress
-from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, recipe_summary
+from minitransformer.training.recipe import Recipe, recipe_names, recipe_summary
 from minitransformer.training.session import prepare
 
 FINE_TUNE = "fine-tune"  # the recipe where another model is there to begin with
@@ -64,9 +64,8 @@ def add(parser):
         dest="pretrained",
         metavar="FOLDER",
         help="begin with what the run in this folder has learned, and with its vocabulary and "
-        "sizes: a language model with another one, for which the recipe fine-tune may be left out; "
-        "a tagger with a masked language model or another tagger, a masked language model with "
-        "another one; a model of pictures with another of its kind",
+        "sizes: any model of pictures or language model with another of its kind, a tagger with a "
+        "masked language model, too. Without a RECIPE it is fine-tune, for language models",
     )
     parser.add_argument(
         "--start-over",
@@ -198,11 +197,12 @@ def _train(job):
     _warn_of_warmup(trainer)
     if trainer.resume():
         job.progress.say(f"resumed after step {trainer.step}, epoch {trainer.epoch + 1}")
-    elif job.pretrained and not trainer.model.config.own_head:  # it can say something already
-        score, scores = job.task.score, trainer.validate()
-        job.progress.say(f"before: validation {score.label} {score.shown(scores[score.name])}")
     try:
         with _explained(job):
+            if not trainer.step and job.pretrained and not trainer.model.config.own_head:
+                score, scores = job.task.score, trainer.validate()  # it can say something already
+                value = score.shown(scores[score.name])
+                job.progress.say(f"before: validation {score.label} {value}")
             trainer.train()
     except Stopped as stop:
         go_on = job.folder.resume_command()
@@ -284,8 +284,6 @@ def _new_recipe(options, pretrained):
     recipe = Recipe.load(options.recipe or FINE_TUNE).with_values(changes)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
-    elif recipe.model.get("lora"):
-        raise RecipeError("lora is for a model that has learned something; give --from FOLDER")
     paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
     # Whole ones, wherever one resumes it.
     return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})

@@ -53,12 +53,18 @@ class Module:
         return sum(parameter.data.size for parameter in self.parameters())
 
     def freeze(self):
-        """Make all parameters Frozen; what was shared is shared."""
+        """Make all parameters Frozen; what was shared is shared.
+
+        Raises:
+            ValueError: one is in a list, a tuple or a dict.
+        """
         frozen = {id(parameter): Frozen(parameter.data) for parameter in self.parameters()}
         for _, module in self.named_modules():
             for name, value in vars(module).items():
                 if isinstance(value, Parameter):
                     setattr(module, name, frozen[id(value)])
+        for path, _ in self.named_parameters():
+            raise ValueError(f"{path} is no attribute of a module, so it cannot be frozen")
 
     def zero_grad(self):
         """Set all gradients to zero; backward only ever adds to them."""

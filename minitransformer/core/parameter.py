@@ -110,8 +110,8 @@ class Buffer:
 class Frozen:
     """An array that was trained once and stays as it is, as the weight that an adapter corrects.
 
-    It is in the place of a Parameter, and what is added to its gradient is forgotten. It is not
-    stored with the model: whoever built that has it from somewhere. Copies of a model share it.
+    It stands in the place of a Parameter, and what is added to its gradient is forgotten. It is not
+    stored with the model, which is given it when it is built. Copies of a model share it.
 
     Attributes:
         data: the array.

@@ -1,17 +1,19 @@
 """Low-rank adapters in a whole language model (Hu et al. 2022, ``layers/low_rank.py``).
 
-All that the model has learned is frozen, and each of its linear maps gets a correction A B. A run
-keeps of such a training A and B alone; whoever uses the run has a model without adapters, into
-which they are merged (``runs/checkpoint/arrays.py``).
+All that the model has learned is frozen, and each of its linear maps gets a correction A B. What a
+training stores step by step is A and B alone; whoever uses the run has a model without adapters,
+into which they are merged (``runs/checkpoint/arrays.py``).
 
 The paper adapts the maps of attention; here, as is common since, those of the feed-forward networks
-have adapters, too. A training holds gradients and the optimizer's vectors of adapters only.
+have adapters, too. A training holds gradients and the optimizer's vectors of adapters only. Of what
+is frozen, the gradients of gains and of the embedding are still worked out, and forgotten: the
+layers do not know that nobody wants them.
 """
 
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.low_rank import LowRankLinear
 
-# What becomes of a matrix of the paper's layers, or of SwiGLU's, where the map has a name.
+# A matrix of the paper's layers or of SwiGLU, and where it is once its map is a module of its own.
 ADAPTED = {
     "w_query": "query.weight",
     "w_key": "key.weight",
@@ -28,7 +30,7 @@ ADAPTED = {
 
 
 def adapt(model, rank, rng):
-    """Freeze a module, and give each :class:`Linear` in it an adapter.
+    """Freeze a module, and give each :class:`Linear` that is an attribute in it an adapter.
 
     Args:
         rank: r, as for :class:`LowRankLinear`.

@@ -24,7 +24,7 @@ class ModelConfig(Settings):
         begins_with: kinds whose parameters a training of this one may begin with.
         own_head: names, as they begin, of the parameters with which none begins: what says the
             answers.
-        adapted: whether a model is nothing without what its training began with.
+        adapted: whether only adapters are trained, which are nothing without what they adapt.
 
     Raises:
         ValueError: a field makes no sense; says what to choose.
@@ -46,6 +46,10 @@ class ModelConfig(Settings):
     def as_dict(self):
         """The kind and all fields, for :func:`config_of`."""
         return {"kind": self.kind, **asdict(self)}
+
+    def without_adapters(self):
+        """That of the model which adapters are merged into; the same where there are none."""
+        return self
 
     def num_parameters(self):
         """How many numbers the model would train, known without building it."""

@@ -155,7 +155,6 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         return self.lora > 0
 
     def without_adapters(self):
-        """That of the model which they are merged into."""
         return replace(self, lora=0)
 
     def parameters_of_blocks(self):

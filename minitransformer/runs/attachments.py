@@ -15,8 +15,8 @@ from typing import NamedTuple
 from minitransformer.core.regular_file import open_regular, read_regular, written_whole
 from minitransformer.runs.checkpoint.file import (
     RunError,
+    load_checkpoint,
     load_state,
-    open_checkpoint,
     save_checkpoint,
 )
 
@@ -48,7 +48,7 @@ def save_bytes(path, content):
 OF_TRAINING = {
     "own": KeptFile("own.py", save_bytes, partial(read_regular, most=10**6), "--own"),
     "beginning": KeptFile(
-        "beginning.npz", lambda path, what: save_checkpoint(path, *what), open_checkpoint, "--from"
+        "beginning.npz", lambda path, what: save_checkpoint(path, *what), load_checkpoint, "--from"
     ),
 }
 

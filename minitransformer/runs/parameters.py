@@ -167,7 +167,7 @@ class RunParameters(RunPaths):
         except CheckpointError as error:
             again = f"{self.resume_command()} makes it again from the epochs"
             if not self.epoch_files():
-                again = "make the run again, as it was imported or merged"
+                again = "make the run again: import it, merge it, or train it"
             raise CheckpointError(f"{error}. Once it is out of the way, {again}") from error
 
     def load_parameters(self, read=load_checkpoint):
@@ -206,9 +206,11 @@ class RunParameters(RunPaths):
         config, _ = self.load_config()
         arrays, origin = self.load_parameters(open_checkpoint)
         if config.adapted:
-            adapted, _ = OF_TRAINING["beginning"].load(self.beginning)
-            model = new_model(config.without_adapters(), seed=None, device=select_device(device))
-            load_model_arrays(model, adapted)
+            plain = config.without_adapters()
+            adapted, _ = open_checkpoint(self.beginning)
+            require_size(self.beginning, plain, adapted)
+            model = new_model(plain, seed=None, device=select_device(device))
+            load_model_arrays(model, adapted, where=self.beginning)
             with self._mended_by_resuming() if self.model.exists() else nullcontext():
                 merge_adapters(model, arrays)
             return model, origin

@@ -1,6 +1,6 @@
 """The task of going on with a text: each token is to be told from those before it.
 
-A text is one long row of ids, and an epoch cuts it into windows as long as the model's context.
+A text is one long row of ids, and an epoch cuts it into windows of as much as is seen at once.
 Where the first one begins is drawn anew for each epoch, so that no token is always the first of its
 window, which knows nothing of what came before.
 """
@@ -33,7 +33,8 @@ class LanguageModellingData(ParallelData):
         text: a text file, plain or .gz, whose last tenth chooses the epoch.
         unit: of which texts are made: ``"subwords"``, ``"characters"``, or ``"tokens"``, those of
             the vocabulary with which a model of others comes.
-        context: tokens that are seen at once; 0 is as many as the model can, its max_length.
+        context: tokens that are seen at once, if the model can, whose max_length is the most; 0 is
+            that.
     """
 
     corpora: ClassVar[dict] = {**ParallelData.corpora, "text": (("text",), ())}
@@ -49,14 +50,18 @@ class LanguageModelling(TextTask):
     Data = LanguageModellingData
     score = Score("perplexity", "perplexity", more_is_better=False, digits=2)
     command = "generate"
+    unknown = 0.0  # of the tokens that validate, how many the vocabulary does not know
 
     def __init__(self, recipe, kept, examples, validation, progress):
         vocabulary = kept["vocabulary"]
         self.training = recipe.training
-        self.context = recipe.data.context or recipe.model["max_length"]
+        self.context = _context(recipe)
         self.pad_id = vocabulary.pad_id
-        self.stream = stream_of(vocabulary, examples)
-        of_validation = stream_of(vocabulary, validation)
+        self.stream = of_validation = stream_of(vocabulary, examples)
+        if validation is not examples:
+            of_validation = stream_of(vocabulary, validation)
+        unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
+        self.unknown = float((of_validation == unknown).mean())
         self.validation_batches = list(self._cut(of_validation, 0))
         # An end symbol counts as a character: it stands where the text has a line end.
         characters = sum(len(text) + 1 for (text,) in validation)
@@ -65,18 +70,14 @@ class LanguageModelling(TextTask):
             f"an epoch: {len(self.stream):,} tokens in {self.num_batches(0):,} batches; "
             f"validation: {len(of_validation):,} tokens"
         )
+        for note in (*self.details(), *_marks_in(examples, vocabulary)):
+            progress.say(note)
 
     @classmethod
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         recipe.data.require_used()
-        context, most = recipe.data.context, recipe.model["max_length"]
-        if context > most:
-            raise RecipeError(
-                f"context={context} is more than the model can see at once, max_length={most}; "
-                "choose less"
-            )
-        require_rows(recipe, "context" if context else "max_length")
+        require_rows(recipe, _context(recipe), "; or give --context, of less")
 
     @staticmethod
     def read(recipe, progress):
@@ -111,11 +112,11 @@ class LanguageModelling(TextTask):
         """Yield batches of windows of a stream, the first of which begins at ``first``."""
         length = min(self.context, len(stream) - 1)
         starts = np.arange(first, len(stream) - 1, length)
-        if rng is not None:
-            whole = max(1, (len(stream) - length) // length)
-            starts = rng.permutation(starts[:whole])
         last = len(stream) - 1 - starts[-1]  # how long the last one is
         whole = starts if last >= length else starts[:-1]
+        if rng is not None:
+            count = max(1, (len(stream) - length) // length)
+            starts = whole = rng.permutation(starts[:count])  # all of them whole
         rows = max(1, self.training.batch_tokens // length)
         for i in range(0, len(whole), rows):
             yield windows(stream, whole[i : i + rows], length, self.pad_id)
@@ -130,6 +131,24 @@ class LanguageModelling(TextTask):
             "bits_per_character": nll / math.log(2) / self.characters_per_token,
         }
 
+    def details(self):
+        if not self.unknown:
+            return []
+        return [f"{self.unknown:.1%} of the tokens of this text are unknown to the vocabulary"]
+
+
+def _context(recipe):
+    """How many tokens are seen at once."""
+    most = recipe.model["max_length"]
+    return min(recipe.data.context or most, most)
+
+
+def _marks_in(examples, vocabulary):
+    """Lines that say of a text with marks of a vocabulary that they are read as letters."""
+    marks = getattr(vocabulary, "special", {})
+    found = [mark for mark in marks if any(mark in text for (text,) in examples)]
+    return [f"{mark} in this text is read as letters, not as a mark" for mark in found]
+
 
 def perplexity(nll):
     """Among how many tokens, all as likely, one would have to guess to do as well."""
@@ -139,8 +158,8 @@ def perplexity(nll):
 def load_texts(data):
     """(texts to train on, texts to validate with), lists of tuples of one text each.
 
-    Of parallel corpora it is the target's side, a line a text. A text file is its lines, but for
-    blank ones, where the unit is the subword, which knows no line end, and else one text.
+    Of parallel corpora it is the target's side, a line a text. A text file is one text; or, where
+    the unit is the subword, which knows no line end, each of its lines that is not blank is one.
 
     Raises:
         CorpusError: a file cannot be used, or there is too little in it.
@@ -189,11 +208,17 @@ def _texts_in(text, unit):
 
 
 def stream_of(vocabulary, examples):
-    """All texts as one row of ids (N,), int32, each between what one begins after."""
-    between = vocabulary.begins or vocabulary.ends[:1]
-    ids = [*between]
+    """All texts as one row of ids (N,), int32, between them and around them the mark of a new text.
+
+    Raises:
+        CorpusError: that is less than two, so nothing is to be said.
+    """
+    mark = vocabulary.begins or vocabulary.ends[:1]
+    ids = [*mark]
     for encoded in vocabulary.encode_all([text for (text,) in examples]):
-        ids += [*encoded, *between]
+        ids += [*encoded, *mark]
+    if len(ids) < 2:
+        raise CorpusError("this text is a single token, after which nothing comes; give more of it")
     return np.array(ids, np.int32)
 
 

@@ -1,5 +1,7 @@
 """A run that was not trained where it is: made of a model that there is, and of its vocabulary."""
 
+import shutil
+
 from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.runs.checkpoint.arrays import model_arrays
 from minitransformer.runs.run_folder import RunFolder
@@ -10,9 +12,12 @@ SEEN = 256  # tokens at once, where a text is scored
 
 
 def make_run(path, model, vocabulary, origin):
-    """Write the run folder of a LanguageModel.
+    """Write the run folder of a model, all of it or nothing.
 
     Args:
+        path: of the folder.
+        model: a LanguageModel.
+        vocabulary: of its texts.
         origin: one of UNSCORED in ``runs/parameters.py``.
 
     Raises:
@@ -20,11 +25,17 @@ def make_run(path, model, vocabulary, origin):
     """
     folder, config = RunFolder(path, OF_TEXT), model.config
     folder.require_free()
-    folder.create()
-    folder.keep(vocabulary=vocabulary)
+    there = folder.path.exists()
     choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
     data = {"corpus": "text", "unit": unit_of(vocabulary), "context": min(SEEN, config.max_length)}
     recipe = Recipe.from_dict({"data": data, "model": choices})
-    folder.save_config(config, recipe.as_dict(), begun_on="cpu")
-    folder.bind(recipe.identity(), texts={})
-    folder.save_model(model_arrays(model), origin)
+    try:
+        folder.create()
+        folder.keep(vocabulary=vocabulary)
+        folder.save_config(config, recipe.as_dict(), begun_on="cpu")
+        folder.bind(recipe.identity(), texts={})
+        folder.save_model(model_arrays(model), origin)
+    except BaseException:
+        if not there:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise

@@ -122,7 +122,7 @@ class Pretrained:
             CheckpointError: the model has no parameter of some name, or one of another shape.
         """
         if model.config.adapted:
-            load_frozen(model, self.arrays)
+            load_frozen(model, self.arrays, self.origin)
             return
         try:
             load_model_arrays(model, model_arrays(model) | self.arrays)

@@ -110,9 +110,15 @@ def _with_shards(job, stored):
 
 def _kept(job, stored, recipe, examples, validation):
     """What the run keeps beside the parameters, by name, and the Pretrained it begins with."""
-    run, pretrained = job.run, job.pretrained
+    run, pretrained = job.run, Pretrained.kept_in(job.run) if stored else job.pretrained
+    if not pretrained and recipe.model.get("lora"):
+        raise RecipeError(
+            f"{run.path} has no {run.beginning.name}; put it back"
+            if stored
+            else "lora is for a model that has learned something; give --from FOLDER"
+        )
     if stored:
-        return {name: run.load_kept(name) for name in run.kept}, Pretrained.kept_in(run)
+        return {name: run.load_kept(name) for name in run.kept}, pretrained
     if pretrained and job.task.fitting(pretrained.kept):
         return pretrained.kept, pretrained
     for name in run.kept:  # which takes seconds

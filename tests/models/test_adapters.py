@@ -8,11 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from strict_cupy import strict
 from test_language_model_choices import model_of, of_each_pair
 
 from minitransformer.cases.case import LABELS, TARGET, V
+from minitransformer.core.backend import Device, to_host
 from minitransformer.core.errors import InputError
-from minitransformer.core.parameter import Frozen
+from minitransformer.core.module import Module
+from minitransformer.core.parameter import Frozen, Parameter
 from minitransformer.core.twins import accelerated
 from minitransformer.data.text.batches import LabelledBatch
 from minitransformer.models.adapters import adapted_name
@@ -153,6 +156,30 @@ def test_a_summary_says_that_it_is_not_trained(capsys):
     assert "weight (16, 16) (not trained)" in printed
 
 
+def test_they_are_merged_where_the_model_is():
+    plain = model_of(LanguageModelConfig(V, 16, num_layers=1))
+    model, device = adapted(plain), Device("stand-in", strict)
+    expected = merged(plain, model).forward(TARGET)[0]
+    there = copy.deepcopy(plain).to(device)
+    merge_adapters(there, model_arrays(model))
+    np.testing.assert_allclose(to_host(there.forward(TARGET)[0]), expected, atol=1e-9)
+    other = LanguageModel(model.config, seed=0, device=device, dtype=np.float64)
+    load_frozen(
+        other, {f"{PARAMETERS}/{n}": p.data for n, p in plain.to(device).named_parameters()}
+    )
+    other.flat.data[:] = device.asarray(model.flat.data)
+    np.testing.assert_allclose(to_host(other.forward(TARGET)[0]), expected, atol=1e-9)
+
+
+def test_what_no_module_has_as_an_attribute_cannot_be_frozen():
+    class Pair(Module):
+        def __init__(self):
+            self.weights = [Parameter(np.ones(2)), Parameter(np.ones(3))]
+
+    with pytest.raises(ValueError, match=r"weights\.0 is no attribute"):
+        Pair().freeze()
+
+
 def harm(arrays, name, array):
     return {n: a for n, a in arrays.items() if n != name} | ({} if array is None else {name: array})
 
@@ -179,7 +206,7 @@ def test_adapters_of_another_model_are_not_merged(name, array, said):
 
 @pytest.mark.parametrize(
     ("array", "said"),
-    [(None, "there is nothing"), (np.ones((3, 3)), r"there is an array of shape \(3, 3\)")],
+    [(None, "nothing"), (np.ones((3, 3)), r"an array of shape \(3, 3\)")],
 )
 def test_what_is_to_be_adapted_is_whole(array, said):
     plain = model_of(LanguageModelConfig(V, 16, num_layers=1))

@@ -19,9 +19,13 @@ KINDS = {
     "began": "tagger",
     "cut off": "tagger",
     "masked": "masked-language-model",
+    "adapted": "adapters",
     "pictures": "small-network",
     "pictures cut off": "small-network",
 }
+
+
+BEGINS_WITH = {"tagger": "masked-language-model", "adapters": "language-model"}
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +39,7 @@ def _no_pictures(monkeypatch):
 def runs_of(tmp_path_factory):
     """Two whole runs of a kind: of the same sizes, on different texts, each beside its corpus.
 
-    Taggers begin with one more.
+    Taggers and adapters begin with one more.
     """
 
     @lru_cache
@@ -46,10 +50,11 @@ def runs_of(tmp_path_factory):
             for path in (folder / name / "corpus").iterdir():
                 _change(path, letter)
             pretrained = None
-            if kind == "tagger":
-                masked = recipe_of("masked-language-model", folder / name / "corpus")
-                trained(masked, folder / name / "masked")
-                pretrained = Pretrained.of_run(folder / name / "masked")
+            if kind in BEGINS_WITH:
+                trained(
+                    recipe_of(BEGINS_WITH[kind], folder / name / "corpus"), folder / name / "first"
+                )
+                pretrained = Pretrained.of_run(folder / name / "first")
                 recipe = pretrained.fitted(recipe, {})
             trained(recipe, folder / name / "run", pretrained)
         return folder / "one" / "run", folder / "other" / "run"
@@ -74,6 +79,8 @@ def recipe_of(kind, folder):
     if kind == "transformer":
         return tiny_recipe(folder)
     options = dict(kind=kind, num_layers=1, subword_dropout=0.0, vocabulary_size=30)
+    if kind == "adapters":
+        options |= dict(kind="language-model", lora=2)
     if kind != "tagger":
         return tiny_recipe(folder, corpus="text", text=str(folder / "train.source"), **options)
     recipe = tiny_recipe(folder, corpus="labelled", labelled=str(folder / "labels"), **options)

@@ -47,6 +47,7 @@ VALUES = [
 LOADERS = {
     "transformer": partial(Translator.load, threads=1),
     "language-model": TextGenerator.load,
+    "adapters": TextGenerator.load,
     "masked-language-model": Filler.load,
     "tagger": Labeller.load,
     "small-network": Classifier.load,

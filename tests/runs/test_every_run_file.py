@@ -30,6 +30,9 @@ COMMANDS = {
     "train": ["train", "--resume", "RUN"],
     "start-over": ["train", "--resume", "RUN", "--start-over"],
     "begin": ["train", "tagger", "--from", "RUN"],
+    "generate": ["generate", "RUN", "bao", "--length", "3"],
+    "merge": ["merge", "RUN", "RUN-merged"],
+    "score": ["evaluate", "RUN", "--text", "RUN/../corpus/train.source"],
 }
 LEFT_OUT = object()
 
@@ -393,6 +396,13 @@ ROWS = [
         f"{BEGINNING} is no checkpoint, or a damaged one", "began"),
     *(Row(made(kind, at(BEGINNING)), "start-over", "this is no regular file", "began")
       for kind in IRREGULAR),
+    # and what adapters adapt, without which nobody uses them
+    Row(lost(at(BEGINNING)), "generate merge score train info",
+        f"{BEGINNING} is missing, and the run was trained with one of SHA-256", "adapted"),
+    Row(other_numbers, "generate merge score train info",
+        f"{BEGINNING} has SHA-256 …, and the run was trained with one of SHA-256", "adapted"),
+    Row(edited("model", max_length=2**20), "generate merge", "config.json says max_length 1048576",
+        "adapted"),
 ]  # fmt: skip
 
 
@@ -440,7 +450,7 @@ def test_a_harmed_run_is_refused_in_words_and_left_as_it_is(row, copied, use):
 
 
 @pytest.mark.parametrize(
-    "of", ["finished", "unfinished", "began", "cut off", "pictures", "pictures cut off"]
+    "of", ["finished", "unfinished", "began", "cut off", "adapted", "pictures", "pictures cut off"]
 )
 def test_whoever_refuses_a_harmed_run_takes_a_whole_one(of, copied, use):
     run, _ = copied(of)

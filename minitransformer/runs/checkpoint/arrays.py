@@ -27,7 +27,7 @@ def model_arrays(model, **vectors):
     return arrays
 
 
-def load_model_arrays(model, arrays, **vectors):
+def load_model_arrays(model, arrays, where="the checkpoint", **vectors):
     """Put what :func:`model_arrays` returned back in place, all of it or nothing.
 
     StoredArrays are read one after the other; a model is of no use after one that is damaged.
@@ -50,7 +50,7 @@ def load_model_arrays(model, arrays, **vectors):
     differences = _differences(_kinds(given), expected)
     if differences:
         raise CheckpointError(
-            f"the checkpoint is of another model: {differences}; "
+            f"{where} is of another model: {differences}; "
             "build the model with the configuration it was trained with"
         )
     for group, vector in groups.items():
@@ -62,18 +62,18 @@ def load_model_arrays(model, arrays, **vectors):
         buffer.data = model.device.asarray(np.asarray(arrays[f"{BUFFERS}/{path}"]))
 
 
-def load_frozen(model, arrays):
+def load_frozen(model, arrays, where="the checkpoint"):
     """Let the Frozen arrays of a model with adapters be those of one without, themselves.
 
     Raises:
-        CheckpointError: one is missing, or of another shape.
+        CheckpointError: one is missing, or of another shape; names ``where`` they are from.
     """
     there = {adapted_name(name): array for name, array in arrays.items()}
     for path, frozen in model.named_frozen():
         array = there.get(f"{PARAMETERS}/{path}")
         if array is None or array.shape != frozen.data.shape:
             what = "nothing" if array is None else f"an array of shape {array.shape}"
-            raise CheckpointError(f"for {path} of shape {frozen.data.shape} there is {what}")
+            raise CheckpointError(f"{where} has, for {path} of shape {frozen.data.shape}, {what}")
         array = array if is_array(array) else np.asarray(array)  # which may be read only here
         frozen.hold(model.device.asarray(array, frozen.data.dtype))
 
@@ -83,7 +83,8 @@ def merge_adapters(model, arrays):
 
     Args:
         model: a LanguageModel, with the parameters that were adapted.
-        arrays: those of the same model with adapters, as :func:`model_arrays` has them.
+        arrays: those of the same model with adapters, as :func:`model_arrays` has them; their scale
+            is 1, as :func:`adapt` makes them.
 
     Raises:
         CheckpointError: they are of another model.

@@ -213,7 +213,9 @@ def _vocabulary(folder, said, size):
     first = said.get("bos_token_id")
     fields = _json(folder / TOKENIZER, MOST_TOKENIZER)
     begins = [i for i in [first] if i is not None]
-    vocabulary = TokenizerVocabulary(fields, begins, [i for i in ends if i is not None])
+    ends = [i for i in ends if i is not None]
+    ends += [i for i in begins if i not in ends]  # where another text begins, one has ended
+    vocabulary = TokenizerVocabulary(fields, begins, ends)
     if len(vocabulary) != size:
         raise InputError(f"{folder / TOKENIZER} has {len(vocabulary)} pieces, and the model {size}")
     return vocabulary

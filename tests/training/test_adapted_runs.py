@@ -1,7 +1,11 @@
 """A language model goes on with another text: all of it is trained, or adapters of it alone."""
 
+import io
+import pickle
+import re
 import shutil
 from itertools import islice
+from pathlib import Path
 
 import gguf_file
 import numpy as np
@@ -11,12 +15,13 @@ from tiny_tasks import TEXT, language_modelling
 from tiny_translator import status_of
 
 from minitransformer.commands.cli import main
+from minitransformer.course.own.layers import parts_for
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.task import run_at
 from minitransformer.training.pretrained import Pretrained
-from minitransformer.training.recipe import Recipe
+from minitransformer.training.recipe import Recipe, RecipeError
 
 RANK = 2
 OTHER = TEXT.replace("says", "asks")
@@ -137,6 +142,44 @@ def test_all_of_it_may_be_trained_its_head_too(base, tmp_path):
     assert (trainer.model.flat.data != before).any()
 
 
+def test_what_it_adapts_goes_to_other_processes_as_it_is(tuned, tmp_path):
+    """Which may be on machines without the folder."""
+    _, run = tuned
+    copied = a_copy(run, tmp_path / "run")
+    sent = pickle.dumps(Pretrained.kept_in(run_at(copied)))
+    shutil.rmtree(copied)
+    received = pickle.loads(sent)
+    for name, array in arrays_of(run / "beginning.npz").items():
+        np.testing.assert_array_equal(received.arrays[name], array)
+
+
+def test_without_it_nothing_is_trained(base, tmp_path):
+    """Of a run that was killed before its first checkpoint."""
+    recipe = language_modelling(tmp_path / "corpus", OTHER, lora=RANK)
+    pretrained = Pretrained.of_run(base)
+    fitted = pretrained.fitted(recipe, {})
+    tiny_trainer(fitted, tmp_path / "run", pretrained=pretrained)
+    (tmp_path / "run" / "beginning.npz").unlink()
+    with pytest.raises(RecipeError, match=r"has no beginning\.npz; put it back"):
+        tiny_trainer(fitted, tmp_path / "run")
+
+
+def test_a_model_that_sees_less_than_the_recipe_says_is_trained_on_what_it_sees(base, tmp_path):
+    recipe = Recipe.load("fine-tune").with_values({"text": str(tmp_path / "text"), "lora": 1})
+    (tmp_path / "text").write_text(OTHER, encoding="utf-8")
+    pretrained = Pretrained.of_run(base)
+    trainer = tiny_trainer(pretrained.fitted(recipe, {}), tmp_path / "run", pretrained=pretrained)
+    assert max(b.ids.shape[1] for b in trainer.task.batches(0)) == 12
+
+
+def test_signs_that_the_vocabulary_lacks_are_told(base, tmp_path):
+    recipe = language_modelling(tmp_path / "corpus", TEXT.replace("line", "лине"))
+    pretrained, said = Pretrained.of_run(base), io.StringIO()
+    tiny_trainer(pretrained.fitted(recipe, {}), tmp_path / "run", said, pretrained)
+    (share,) = re.findall(r"([\d.]+)% of the tokens of this text are unknown", said.getvalue())
+    assert float(share) == pytest.approx(100 * 4 / 15, abs=2)
+
+
 @pytest.mark.parametrize("what", ["exchanged", "gone"])
 def test_without_what_it_adapts_it_is_refused(what, base, tuned, tmp_path):
     _, run = tuned
@@ -153,6 +196,16 @@ def test_the_dropout_and_the_rank_are_those_of_the_recipe(base):
     fitted = Pretrained.of_run(base).fitted(Recipe.load("fine-tune").with_value("lora", 3), {})
     values = fitted.values()
     assert [values[n] for n in ("d_model", "dropout", "lora", "unit")] == [8, 0.0, 3, "characters"]
+
+
+def test_a_learners_functions_stand_in_for_those_of_the_model_that_is_used(tuned, capsys):
+    """Which is of the paper's layers, whatever the adapters were trained in."""
+    _, run = tuned
+    own = Path(__file__).parents[2] / "lessons" / "solutions" / "own.py"
+    plain, _ = run_at(run).load_trained("cpu")
+    count = len(parts_for(plain.config))
+    said = said_by("generate", run, "line", "--length", 3, "--own", own, capsys=capsys).err
+    assert f" of {count} functions are those of {own}" in said
 
 
 # The commands, with a model of others
@@ -205,6 +258,28 @@ def test_a_text_is_scored_by_what_a_model_says_of_each_token(of_others, capsys):
     assert f"text, {text}: imported" in printed
 
 
+def test_marks_in_a_text_are_told_to_be_letters(of_others, tmp_path, capsys):
+    run, _ = of_others
+    (tmp_path / "text").write_text("<|im_start|>ab c\n" * 40, encoding="utf-8")
+    fields = "--context", 8, "--batch-tokens", 64, "--epochs", 1, "--run-folder", tmp_path / "run"
+    command = "train", "--from", run, "--text", tmp_path / "text", *fields
+    assert "<|im_start|> in this text is read as letters" in said_by(*command, capsys=capsys).err
+
+
+def test_a_run_that_cannot_be_written_leaves_nothing(of_others, tmp_path, capsys, monkeypatch):
+    run, text = of_others
+    fields = "--context", 8, "--batch-tokens", 64, "--epochs", 1, "--lora", 1
+    tuned = tmp_path / "tuned"
+    said_by("train", "--from", run, "--text", text, *fields, "--run-folder", tuned, capsys=capsys)
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "save_model", full)
+    assert "No space left" in said_by("merge", tuned, tmp_path / "m", capsys=capsys, status=1).err
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
@@ -212,7 +287,6 @@ def test_a_text_is_scored_by_what_a_model_says_of_each_token(of_others, capsys):
         (["train", "gpt", "--lora", 2, "--text", "TEXT"], 1, "lora is for a model that has learn"),
         (["train", "gpt", "--unit", "tokens", "--text", "TEXT"], 1, "begins with none; give --fr"),
         (["train", "--from", "RUN", "--lora", 99, "--text", "TEXT"], 1, "lora=99 saves nothing"),
-        (["train", "--from", "RUN", "--context", 999, "--text", "TEXT"], 1, "context=999 is more"),
         (
             ["train", "--from", "RUN", "--unit", "subwords", "--text", "TEXT"],
             1,
@@ -220,6 +294,7 @@ def test_a_text_is_scored_by_what_a_model_says_of_each_token(of_others, capsys):
         ),
         (["train", "bert", "--context", 9, "--text", "TEXT"], 1, "context is for language models"),
         (["evaluate", "RUN", "--text", "EMPTY"], 1, "has no text"),
+        (["merge", "RUN", "RUN"], 1, "has no adapters"),
         (["evaluate", "RUN", "--split", "test"], 2, "leave out --split"),
     ],
 )
