@@ -25,7 +25,7 @@ from language_model import standard_library_text
 from minitransformer.runs.checkpoint.arrays import PARAMETERS
 from minitransformer.tasks.task import run_at
 
-ROWS = {"adapters": "--lora 8 --peak-learning-rate 1e-3", "all": "--peak-learning-rate 1e-4"}
+ROWS = {"adapters": "--lora 8 ", "all": ""}
 
 
 def main(arguments=None):
@@ -38,9 +38,9 @@ def main(arguments=None):
         text = Path(folder) / "text.txt"
         text.write_text(standard_library_text(options.characters), encoding="utf-8")
         for path in options.runs:
-            for what, fields in ROWS.items():
+            for (what, fields), rate in zip(ROWS.items(), options.rates, strict=True):
                 run = Path(folder) / f"{Path(path).name}-{what}"
-                fields = f"{fields} {options.fields}".split()
+                fields = f"{fields}--peak-learning-rate {rate} {options.fields}".split()
                 command = ["--from", path, "--text", text, "--epochs", options.epochs, *fields]
                 measured = of_training([*command, "--run-folder", run])
                 row = {"run": Path(path).name, "trained": what, "fields": " ".join(fields)}
@@ -107,6 +107,7 @@ def _parsed(arguments):
     parser.add_argument("runs", nargs="+", help="run folders of models that were imported")
     parser.add_argument("--characters", type=int, default=120_000, help="of the text")
     parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--rates", nargs=2, default=["1e-3", "1e-4"], help="peaks of the two rows")
     parser.add_argument("--fields", default="", help="more fields for each training")
     return parser.parse_args(arguments)
 

@@ -14,7 +14,7 @@ from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017 = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, *ADAPTERS = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for name in (
         "processes-two",
@@ -23,6 +23,8 @@ TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017 = (
         "ladder",
         "fine_tuning",
         "since_2017",
+        "adapters-smollm2",
+        "adapters-stories260k",
     )
 )
 TUNED = sorted(TUNING["rows"], key=lambda row: (row["labels"] == "case", row["share"]))
@@ -164,6 +166,23 @@ def sums():
 
 PROCESSES, LESSON = "docs/processes.md", "lessons/21_why_self_attention.py"
 BLOCKS = "lessons/27_since_2017.py"
+
+
+def learned():
+    """What adapters learn, beside training all of a model."""
+    for row in (row for result in ADAPTERS for row in result["rows"]):
+        yield (
+            f"{row['run']}, {row['trained']}",
+            f"`{row['fields']}`",
+            f"{row['parameters']:,}",
+            f"{row['before']:.1f}",
+            f"{row['after']:.1f}",
+            f"{row['seconds'] / 60:.1f}",
+            f"{row['peak_bytes'] / 1e9:.1f} GB",
+            f"{row['stored_bytes'] / 1e6:.1f} MB",
+        )
+
+
 PAGES = [  # the page, and lines that it has, of which none stands before or behind them
     (PROCESSES, table(steps())),
     (PROCESSES, table(fits())),
@@ -177,6 +196,7 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     ("docs/language_models.md", since(0)),
     ("docs/language_models.md", since(1, *POSITIONS)),
     ("docs/language_models.md", since(2)),
+    ("docs/language_models.md", table(learned())),
     (BLOCKS, [f"# {line}" for line in since(0)]),
     ("lessons/23_an_encoder.py", list(seeds())),
     ("lessons/24_many_machines.py", list(sums())),
