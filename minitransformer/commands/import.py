@@ -10,7 +10,7 @@ from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.runs.parameters import IMPORTED
 from minitransformer.runs.paths import RUNS
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.runs.weights import gguf_llama, hugging_face, llama2c
+from minitransformer.runs.weights import gguf_models, hugging_face, llama2c
 from minitransformer.runs.weights.known import KNOWN, known_file
 from minitransformer.training.made import make_run
 
@@ -59,9 +59,9 @@ def _read(options):
     if options.vocabulary:
         return llama2c.read(path, options.vocabulary)
     if options.source in KNOWN:
-        return gguf_llama.read(known_file(options.source))
+        return gguf_models.read(known_file(options.source))
     if path.suffix == ".gguf":
-        return gguf_llama.read(path)
+        return gguf_models.read(path)
     if path.is_dir():
         return hugging_face.read(path)
     raise InputError(

@@ -1,4 +1,4 @@
-"""A Llama in a file of GGUF says what it said, and what is no such file is refused."""
+"""A model in a file of GGUF says what it said, and what is no such file is refused."""
 
 import re
 import struct
@@ -8,10 +8,12 @@ import gguf
 import gguf_file
 import numpy as np
 import pytest
+from gguf.constants import MODEL_ARCH, MODEL_TENSORS, TENSOR_NAMES
 
 from minitransformer.core.errors import InputError
 from minitransformer.runs.weights.gguf import GGUF
-from minitransformer.runs.weights.gguf_llama import read
+from minitransformer.runs.weights.gguf_models import read
+from minitransformer.runs.weights.names import GGUF_GPT_2, GGUF_LLAMA
 
 MODEL = gguf_file.small_model()
 
@@ -38,16 +40,29 @@ def refused(tmp_path):
     return said
 
 
+LLAMA, GPT_2 = gguf_file.small_model, gguf_file.small_gpt_2
+
+
 @pytest.mark.parametrize(
-    "changes", [{}, dict(tying="none"), dict(num_groups=4), dict(epsilon=1e-6)]
+    ("made", "changes"),
+    [
+        *((LLAMA, c) for c in ({}, dict(tying="none"), dict(num_groups=4), dict(epsilon=1e-6))),
+        *((GPT_2, c) for c in ({}, dict(tying="none"), dict(epsilon=1e-6))),
+    ],
 )
-def test_a_model_says_what_it_said(changes, tmp_path):
-    model = gguf_file.small_model(**changes)
+def test_a_model_says_what_it_said(made, changes, tmp_path):
+    model = made(**changes)
     other, vocabulary = read(gguf_file.written(tmp_path / "model.gguf", model))
     assert other.config == model.config
     np.testing.assert_array_equal(other.flat.data, model.flat.data)
     assert vocabulary.pieces(range(len(vocabulary))) == gguf_file.PIECES
     assert (vocabulary.begins, vocabulary.ends, vocabulary.never) == ((0,), (0, 2), (1,))
+
+
+@pytest.mark.parametrize(("kind", "names"), [("LLAMA", GGUF_LLAMA), ("GPT2", GGUF_GPT_2)])
+def test_names_are_those_of_its_package(kind, names):
+    known = {TENSOR_NAMES[t].replace("{bid}", "{}") for t in MODEL_TENSORS[MODEL_ARCH[kind]]}
+    assert {name.rpartition(".")[0] for name in names.table} <= known
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16", "Q8_0", "Q4_1", "Q4_0", "Q5_1", "Q5_0"])
@@ -123,7 +138,7 @@ def test_a_file_that_lies_is_refused(case, whole, refused):
 
 
 ANOTHER = {
-    "another architecture": (dict(architecture="qwen2"), "its architecture is 'qwen2'"),
+    "another architecture": (dict(architecture="qwen2"), "is 'qwen2', not 'llama' or 'gpt2'"),
     "another tokenizer": (dict(tokenizer="llama"), "its tokenizer is 'llama'"),
     "of another kind": (dict(pre="qwen2"), "of the kind 'qwen2'"),
     "no layers": (dict(leave_out=["block_count"]), "has no field 'block_count'"),

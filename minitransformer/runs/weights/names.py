@@ -110,6 +110,28 @@ GGUF_LLAMA = Format(
         "output.weight": "output_projection.weight",
     }
 )
+_MAPS = "query", "key", "value"
+GGUF_GPT_2 = Format(
+    {
+        "token_embd.weight": "embedding.weight",
+        "position_embd.weight": "positions.table",
+        "blk.{}.attn_norm.weight": "self_attention_residual.norm.gamma",
+        "blk.{}.attn_norm.bias": "self_attention_residual.norm.beta",
+        "blk.{}.attn_qkv.weight": tuple(f"self_attention.{m}.weight" for m in _MAPS),
+        "blk.{}.attn_qkv.bias": tuple(f"self_attention.{m}.bias" for m in _MAPS),
+        "blk.{}.attn_output.weight": "self_attention.output.weight",
+        "blk.{}.attn_output.bias": "self_attention.output.bias",
+        "blk.{}.ffn_norm.weight": "feed_forward_residual.norm.gamma",
+        "blk.{}.ffn_norm.bias": "feed_forward_residual.norm.beta",
+        "blk.{}.ffn_up.weight": "feed_forward.inner.weight",
+        "blk.{}.ffn_up.bias": "feed_forward.inner.bias",
+        "blk.{}.ffn_down.weight": "feed_forward.outer.weight",
+        "blk.{}.ffn_down.bias": "feed_forward.outer.bias",
+        "output_norm.weight": "stack.norm.gamma",
+        "output_norm.bias": "stack.norm.beta",
+        "output.weight": "output_projection.weight",
+    }
+)
 LLAMA = Format(
     {
         "model.embed_tokens.weight": "embedding.weight",
@@ -127,7 +149,6 @@ LLAMA = Format(
     },
     passed_over=(".rotary_emb.inv_freq",),
 )
-_MAPS = "query", "key", "value"
 GPT_2 = Format(
     {
         "transformer.wte.weight": "embedding.weight",

@@ -1,13 +1,13 @@
-"""A Llama in a file of GGUF: what its fields say of the model and of its vocabulary.
+"""A Llama or a GPT-2 in a file of GGUF: what its fields say of the model and of its vocabulary.
 
-There the columns of W_q and W_k are in the order of rotary pairs that are neighbours.
+In a Llama there the columns of W_q and W_k are in the order of rotary pairs that are neighbours.
 """
 
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, listed
 from minitransformer.data.text.tokenizer import TokenizerVocabulary
 from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.runs.weights.gguf import GGUF
-from minitransformer.runs.weights.names import GGUF_LLAMA
+from minitransformer.runs.weights.names import GGUF_GPT_2, GGUF_LLAMA
 
 CONTROL = 3  # the type of a piece that stands for no text
 DIGITS_ALONE = {"gpt-2": False, "smollm": True}  # of the kinds of tokenizers that are read
@@ -25,11 +25,11 @@ def read(path):
     with GGUF(path) as file:
         try:
             vocabulary = _vocabulary(file.fields)
-            config = _config(file.fields, len(vocabulary), "output.weight" in file.tensors)
+            config, names = _config(file.fields, len(vocabulary), "output.weight" in file.tensors)
         except (ValueError, ArithmeticError, KeyError, TypeError) as error:
             raise InputError(f"{path} is of no model that is read here: {_said(error)}") from error
         shapes = {name: tensor.shape for name, tensor in file.tensors.items()}
-        return GGUF_LLAMA.model(config, shapes, file.array, path), vocabulary
+        return names.model(config, shapes, file.array, path), vocabulary
 
 
 def _said(error):
@@ -37,34 +37,51 @@ def _said(error):
 
 
 def _config(fields, vocabulary_size, own_projection):
-    if fields["general.architecture"] != "llama":
-        raise InputError(f"its architecture is {fields['general.architecture']!r}, not 'llama'")
-    of = {name.removeprefix("llama."): value for name, value in fields.items()}
-    heads, width = of["attention.head_count"], of["embedding_length"]
-    if any(name.startswith("rope.scaling") for name in of):
-        raise InputError("its rotary positions are scaled")
+    """(LanguageModelConfig, Format) of the fields."""
+    kind = fields["general.architecture"]
+    if kind not in ARCHITECTURES:
+        raise InputError(f"its architecture is {kind!r}, not {listed(ARCHITECTURES)}")
+    choices, names = ARCHITECTURES[kind]
+    of = {name.removeprefix(f"{kind}."): value for name, value in fields.items()}
     config = LanguageModelConfig(
         vocabulary_size,
-        width,
-        num_heads=heads,
-        num_groups=of.get("attention.head_count_kv", heads),
+        of["embedding_length"],
+        num_heads=of["attention.head_count"],
         d_ff=of["feed_forward_length"],
         num_layers=of["block_count"],
         max_length=of["context_length"],
-        epsilon=_of_float32(of["attention.layer_norm_rms_epsilon"]),
-        rotary_base=_of_float32(of.get("rope.freq_base", 10000.0)),
         dropout=0.0,
         pad_id=-1,
+        tying="none" if own_projection else "two-way",
+        scaled_embedding=False,
+        **choices(of),
+    )
+    return config, names
+
+
+def _of_llama(of):
+    heads = of["attention.head_count"]
+    if any(name.startswith("rope.scaling") for name in of):
+        raise InputError("its rotary positions are scaled")
+    if of.get("rope.dimension_count", 0) * heads not in (0, of["embedding_length"]):
+        raise InputError("rotary positions turn a part of its heads")
+    return dict(
+        num_groups=of.get("attention.head_count_kv", heads),
+        epsilon=_of_float32(of["attention.layer_norm_rms_epsilon"]),
+        rotary_base=_of_float32(of.get("rope.freq_base", 10000.0)),
         normalisation="rms-norm",
         positions="rotary",
         activation="swiglu",
         bias="none",
-        tying="none" if own_projection else "two-way",
-        scaled_embedding=False,
     )
-    if of.get("rope.dimension_count", width // heads) != width // heads:
-        raise InputError("rotary positions turn a part of its heads")
-    return config
+
+
+def _of_gpt_2(of):
+    epsilon = _of_float32(of["attention.layer_norm_epsilon"])
+    return dict(epsilon=epsilon, activation="gelu-by-tanh", bias="all")
+
+
+ARCHITECTURES = {"llama": (_of_llama, GGUF_LLAMA), "gpt2": (_of_gpt_2, GGUF_GPT_2)}
 
 
 def _of_float32(value):
