@@ -54,6 +54,12 @@ device = minitransformer.core.backend.Device("stand-in", strict)
 minitransformer.select_device = lambda name: device
 """
 
+WITHOUT_SMOLLM2 = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if "smollm2" in name else find(name, *more)
+"""
+
 
 def output_of(program, source):
     """What a lesson prints, run as a script."""
@@ -76,6 +82,14 @@ def test_a_lesson_runs_and_gives_no_answer_away(source):
 @each_lesson
 def test_a_lesson_runs_on_another_device(source):
     assert output_of(WITH_ARRAYS_LIKE_CUPYS + RUN, source)
+
+
+@pytest.mark.slow
+def test_the_lesson_on_real_weights_makes_do_with_its_own_where_there_are_none():
+    (source,) = (source for source in SOURCES if source.stem == "28_your_own_llama")
+    said = output_of(WITHOUT_SMOLLM2 + RUN, source)
+    assert "57,744 parameters" in said
+    assert "0 of 4 right" in said
 
 
 @each_lesson
