@@ -3,7 +3,7 @@
 Copy this file to answers/own.py and replace each ``raise NotImplementedError`` by your own body, in
 the order of the lessons or in any other. Extra helpers are welcome, here and in no other file: of
 this one a run keeps a copy. The first part is a whole Transformer, the second, at the end, is what
-came since. After each function:
+came since, and what networks of pictures are made of. After each function:
 
     minitransformer check own                               which are right, and what is next
     minitransformer train toy --own answers/own.py          a translator that runs on them
@@ -14,7 +14,7 @@ Call the functions of this file by their names wherever one is made of others: `
 A layer is a pair. ``y, cache = f(x, ...)`` puts into the cache, which looks as you like, what the
 backward needs; ``f_backward(dy, cache)`` returns the gradient of the loss with respect to each
 array, named by a ``d`` in front and of the shape of what it belongs to. Nothing writes to what it
-is given (Adam's and AdamW's updates are the exceptions), and nothing is kept outside of the cache.
+is given (the three updates are the exceptions), and nothing is kept outside of the cache.
 
 Shapes: B batch, S source length, T target length, D width, H heads, K head width, D / H, F inner
 width of the feed-forward network, V vocabulary; (..., D) has any axes before the last. Where there
@@ -817,5 +817,125 @@ def adamw_update(
         weight_decay: λ.
 
     The others are those of ``adam_update``.
+    """
+    raise NotImplementedError
+
+
+# What follows is for pictures: what networks that see are made of, since long before Transformers,
+# and how they learn. Pictures are (B, Y, X, C), Y rows and X columns of C channels.
+
+
+def convolution_2d(x, weight, bias=None, stride=1, padding=0):
+    """45 min, with its backward. One linear map of every window of a picture (lesson 29).
+
+        y_{u,v} = b + Σ_{i,j} x_{u s + i − p, v s + j − p} W_{i,j}        i, j = 0 … k − 1
+
+    What lies outside of the picture is 0, for p rows or columns on each side; no window reaches
+    beyond these. This is all that the package's does without its dilation and its groups.
+
+    Args:
+        x: (B, Y, X, C).
+        weight: W, (k, k, C, E), the place in the upper left corner of a window first.
+        bias: b, (E,), or None for maps without one.
+        stride: s, how far it is from one window to the next, down and to the right.
+        padding: p.
+
+    Returns:
+        y (B, Y', X', E) with Y' = ⌊(Y + 2 p − k) / s⌋ + 1, and X' likewise, and the cache.
+
+    Hint: pictures and windows are many, the places within a window few. Which rows of the padded
+    picture are row i of some window?
+    """
+    raise NotImplementedError
+
+
+def convolution_2d_backward(dy, cache):
+    """Gradients dx (B, Y, X, C), dweight (k, k, C, E) and dbias (E,), None without a bias.
+
+    Hint: for one place in the windows it is the backward of a linear map. An entry of x stands at
+    several places, in one window after the other. What becomes of the gradient of the padding?
+    """
+    raise NotImplementedError
+
+
+def max_pooling(x, kernel_size, stride=None, padding=0):
+    """25 min, with its backward. The largest entry of each window (lesson 29).
+
+        y_{u,v} = max_{i,j} x_{u s + i − p, v s + j − p}        i, j = 0 … k − 1
+
+    in each channel for itself, in the windows of ``convolution_2d``. What lies outside of the
+    picture is never the largest.
+
+    Args:
+        x: (B, Y, X, C).
+        kernel_size: k.
+        stride: s; None is k, so that no two windows overlap.
+        padding: p, at most k / 2, so that each window has a part of the picture.
+
+    Returns:
+        y (B, Y', X', C), with Y' and X' as for ``convolution_2d``, and the cache.
+
+    Hint: which number is never larger than another? A window may be negative everywhere.
+    """
+    raise NotImplementedError
+
+
+def max_pooling_backward(dy, cache):
+    """Gradient dx (B, Y, X, C).
+
+    Where several entries of a window are the largest, all of dy goes to the first of them: to the
+    uppermost, and among those of one row to the leftmost.
+
+    Hint: that is no rare case. What does a window often look like after a ReLU?
+    """
+    raise NotImplementedError
+
+
+def batch_norm(x, gamma, beta, epsilon=1e-5):
+    """45 min, with its backward. Each feature brought to one scale over a batch (lesson 30).
+
+        μ = mean(x)    σ² = mean((x − μ)²)    x̂ = (x − μ) / √(σ² + ε)    y = γ x̂ + β
+
+    The means are those of a feature over all rows: as ``layer_norm``, along the other axes.
+
+    Args:
+        x: (..., C), rows of features (B, C), or pictures, of which each place is a row.
+        gamma, beta: γ and β, (C,).
+        epsilon: ε, for features that are the same everywhere.
+
+    Returns:
+        (y, μ, σ²), of shapes (..., C), (C,) and (C,), and the cache: ``return (y, mean, variance),
+        cache``. Of μ and σ² the layer keeps running means, by which it norms once it is trained.
+    """
+    raise NotImplementedError
+
+
+def batch_norm_backward(dy, cache):
+    """Gradients dx (..., C), dgamma (C,) and dbeta (C,), of y alone.
+
+    Hint: x moves x̂ directly, and all of its column through μ and through σ. γ is the same for all
+    of a column: can you write two of the three terms with dγ and dβ?
+    """
+    raise NotImplementedError
+
+
+def momentum_update(
+    data, grad, velocity, learning_rate, momentum, nesterov=False, weight_decay=0.0, scale=1.0
+):
+    """10 min. One step of gradient descent with momentum, in place (lesson 30).
+
+        g = scale · grad + λ θ        u ← μ u + g
+        θ ← θ − η u        or, as Nesterov looks ahead,        θ ← θ − η (g + μ u)
+
+    Args:
+        data, velocity: θ and u, 1-D arrays of one length, to be written to.
+        grad: an array of that length, to be left as it is.
+        learning_rate: η.
+        momentum: μ.
+        nesterov: whether to look ahead.
+        weight_decay: λ.
+        scale: a number; clipping gives it.
+
+    Hint: the second u is the one that the first formula has just made.
     """
     raise NotImplementedError

@@ -539,3 +539,92 @@ def adamw_update(
 ):
     data *= 1 - learning_rate * weight_decay
     adam_update(data, grad, m, v, learning_rate, t, beta_1, beta_2, epsilon, scale)
+
+
+def convolution_2d(x, weight, bias=None, stride=1, padding=0):
+    """A linear map for each place in the windows, of the entries that stand there; then the sum."""
+    padded = pad(x, padding)
+    places = places_in_windows(padded.shape, len(weight), stride)
+    y = sum(padded[:, rows, columns] @ weight[i, j] for i, j, rows, columns in places)
+    if bias is not None:
+        y = y + bias  # (B, Y', X', E)
+    return y, (padded, padding, places, weight, bias)
+
+
+def convolution_2d_backward(dy, cache):
+    """As in ``linear_backward``; what stands in several windows gets the sum over them."""
+    padded, padding, places, weight, bias = cache
+    c_in, c_out = weight.shape[2:]
+    dbias = None if bias is None else dy.sum(axis=(0, 1, 2))  # (E,)
+    dpadded, dweight = np.zeros_like(padded), np.zeros_like(weight)
+    for i, j, rows, columns in places:
+        seen = padded[:, rows, columns]  # (B, Y', X', C)
+        dweight[i, j] = seen.reshape(-1, c_in).T @ dy.reshape(-1, c_out)  # (C, E)
+        dpadded[:, rows, columns] += dy @ weight[i, j].T
+    return without_padding(dpadded, padding), dweight, dbias
+
+
+def pad(x, padding, value=0.0):
+    """So many rows and columns of a value around pictures."""
+    both = padding, padding
+    return np.pad(x, ((0, 0), both, both, (0, 0)), constant_values=value)
+
+
+def without_padding(x, padding):
+    _, height, width, _ = x.shape
+    return x[:, padding : height - padding, padding : width - padding]
+
+
+def places_in_windows(shape, size, stride):
+    """For each place in a window (i, j, rows, columns): where it stands, of all windows."""
+    rows, columns = (
+        [slice(i, i + length - size + 1, stride) for i in range(size)] for length in shape[1:3]
+    )
+    return [(i, j, rows[i], columns[j]) for i in range(size) for j in range(size)]
+
+
+def max_pooling(x, kernel_size, stride=None, padding=0):
+    padded = pad(x, padding, -np.inf)
+    places = places_in_windows(padded.shape, kernel_size, stride or kernel_size)
+    seen = np.stack([padded[:, rows, columns] for _, _, rows, columns in places])
+    first = seen.argmax(axis=0)  # (B, Y', X', C), of (k², B, Y', X', C)
+    return seen.max(axis=0), (first, places, padded.shape, padding)
+
+
+def max_pooling_backward(dy, cache):
+    """Of several that are the largest ``argmax`` says the first."""
+    first, places, padded_shape, padding = cache
+    dpadded = np.zeros(padded_shape, dy.dtype)
+    for n, (_, _, rows, columns) in enumerate(places):
+        dpadded[:, rows, columns] += dy * (first == n)
+    return without_padding(dpadded, padding)
+
+
+def batch_norm(x, gamma, beta, epsilon=1e-5):
+    rows = tuple(range(x.ndim - 1))
+    mean = x.mean(axis=rows)  # (C,)
+    centred = x - mean
+    variance = (centred * centred).mean(axis=rows)  # (C,)
+    sigma = np.sqrt(variance + epsilon)
+    x_hat = centred / sigma
+    return (gamma * x_hat + beta, mean, variance), (x_hat, sigma, gamma)
+
+
+def batch_norm_backward(dy, cache):
+    """γ, the same in a whole column, leaves the means over it: of dy and of dy x̂."""
+    x_hat, sigma, gamma = cache
+    rows = tuple(range(dy.ndim - 1))
+    count = dy[..., 0].size
+    dbeta = dy.sum(axis=rows)  # (C,)
+    dgamma = (dy * x_hat).sum(axis=rows)  # (C,)
+    dx = gamma / sigma * (dy - dbeta / count - x_hat * (dgamma / count))
+    return dx, dgamma, dbeta
+
+
+def momentum_update(
+    data, grad, velocity, learning_rate, momentum, nesterov=False, weight_decay=0.0, scale=1.0
+):
+    grad = scale * grad + weight_decay * data
+    velocity *= momentum
+    velocity += grad
+    data -= learning_rate * (grad + momentum * velocity if nesterov else velocity)

@@ -51,7 +51,7 @@ def test_without_an_exercise_it_says_how_far_one_is_with_each_lesson_and_with_al
     assert said["02"][:6] == ["1", "of", f"{len(of_02)}", "0", "of", "4"]
     assert said["02"][-2:] == ["WRONG", "linear"]
     hours = f"{(sum(map(sum, minutes.values())) - 10 - 10) / 60:.0f}"
-    assert said["all"] == ["1", "of", "29", "1", "of", f"{count}", hours, "h", "WRONG", "1"]
+    assert said["all"] == ["1", "of", "33", "1", "of", f"{count}", hours, "h", "WRONG", "1"]
     assert said["next:"] == ["mend", "linear,", "see", "lesson", "02"]
 
 
@@ -59,7 +59,7 @@ def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["check"]) == 0
     said = rows(capsys.readouterr().out)
-    assert said["all"][:3] == ["0", "of", "29"]
+    assert said["all"][:3] == ["0", "of", "33"]
     assert said["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
 
 

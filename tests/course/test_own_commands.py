@@ -365,7 +365,7 @@ def test_what_is_wrong_or_half_written_is_named_where_it_is_and_nowhere_else(
     assert command("check", written(tmp_path / "own.py", text_with(**{function: slip}))) == 1
     said = capsys.readouterr().out
     assert re.findall(r"^ +((?:WRONG|to do) +\w+) +\d+ min", said, re.M) == [marked]
-    assert said.endswith(f"28 of 29 right\nnext: {following}\n")
+    assert said.endswith(f"32 of 33 right\nnext: {following}\n")
 
 
 @pytest.mark.parametrize(("function", "slip", "says"), attempts("ASKED", "own"))
@@ -388,7 +388,7 @@ def test_of_one_function_no_more_is_said(tmp_path, capsys):
 def test_to_mend_comes_before_to_write(wrong, capsys):
     assert command("check", "own", "--file", wrong) == 1
     said = capsys.readouterr().out
-    assert said.endswith("0 of 29 right\nnext: mend layer_norm, see lesson 07\n")
+    assert said.endswith("0 of 33 right\nnext: mend layer_norm, see lesson 07\n")
 
 
 def test_prints_are_counted(tmp_path, capsys):
@@ -404,15 +404,15 @@ def test_prints_are_counted(tmp_path, capsys):
 @pytest.mark.parametrize(("name", "slip", "following"), [
     ("swiglu", {"gate * up, p": "gate + up, p"}, "$COMPLETE mend swiglu, see lesson 27"),
     ("swiglu", {"def ": "def _no_"}, "$COMPLETE write swiglu, see lesson 27"),
+    ("max_pooling", {"def ": "def _no_"}, "$PICTURES write max_pooling, see lesson 29"),
     ("relu", {"def ": "def _no_"}, "right\nnext: write relu, see lesson 02"),
 ])  # fmt: skip
-def test_without_what_came_since_the_transformer_is_complete(
+def test_without_the_second_part_the_transformer_is_complete(
     tmp_path, capsys, name, slip, following
 ):
     mine = written(tmp_path / "own.py", text_with(**{name: slip}))
     assert command("check", mine) == 1
-    complete = (
-        f"right\nyour Transformer is complete: minitransformer train toy --own {mine}\n"
-        "next, of what came since 2017:"
-    )
-    assert capsys.readouterr().out.endswith(f"{following.replace('$COMPLETE', complete)}\n")
+    complete = f"right\nyour Transformer is complete: minitransformer train toy --own {mine}\nnext,"
+    following = following.replace("$COMPLETE", f"{complete} of what came since 2017:")
+    following = following.replace("$PICTURES", f"{complete} for pictures:")
+    assert capsys.readouterr().out.endswith(f"{following}\n")

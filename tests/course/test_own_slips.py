@@ -61,7 +61,7 @@ def test_what_is_written_otherwise_is_right_for_all_that_call_it():
 
 
 NOTED = "linear relu softmax cross_entropy embedding positional_encoding layer_norm dropout "
-NOTED += "rms_norm silu swiglu rotary"
+NOTED += "rms_norm silu swiglu rotary convolution_2d max_pooling batch_norm"
 
 
 @pytest.mark.parametrize("function", [*NOTED.split(), "scaled_dot_product_attention"])

@@ -8,11 +8,12 @@ import threading
 
 from minitransformer.course.exercises import ExerciseReport
 from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Verdict, judge, parts_of
-from minitransformer.course.own.package import SINCE_2017
+from minitransformer.course.own.package import PICTURES, SECOND
 from minitransformer.gradcheck.learner import did_you_mean
 
 LONGEST = 60  # seconds that the check of a part may take
 ENDLESS = "is there a loop that never ends?"
+SINCE, OF_PICTURES = "of what came since 2017", "for pictures"
 
 
 def nobody(text):
@@ -64,21 +65,23 @@ def check_part(file, part):
 def following(report, path):
     """What to do next about the file at ``path``, a line of text.
 
-    Two, where the first part is right, a whole Transformer, and what came since is not.
+    Two, where the first part is right, a whole Transformer, and the second is not.
     """
     undone = [
-        f"{what} {verdict.part.functions[0]}, see lesson {verdict.part.lesson}"
+        (verdict.part, f"{what} {verdict.part.functions[0]}, see lesson {verdict.part.lesson}")
         for status, what in ((WRONG, "mend"), (TO_DO, "write"))
         for verdict in report.verdicts
         if verdict.status == status
     ]
     train = f"minitransformer train toy --own {shlex.quote(str(path))}"
-    first = [v for v in report.verdicts if v.part.functions[0] not in SINCE_2017]
+    first = [v for v in report.verdicts if v.part.functions[0] not in SECOND]
     if not undone:
         return f"next: {train}"
+    part, words = undone[0]
     if any(verdict.status != RIGHT for verdict in first):
-        return f"next: {undone[0]}"
-    return f"your Transformer is complete: {train}\nnext, of what came since 2017: {undone[0]}"
+        return f"next: {words}"
+    of = OF_PICTURES if part.functions[0] in PICTURES else SINCE
+    return f"your Transformer is complete: {train}\nnext, {of}: {words}"
 
 
 def _judged(part, functions, say=nobody):

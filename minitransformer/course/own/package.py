@@ -4,6 +4,8 @@ from minitransformer.course.exercises import parts_of
 from minitransformer.decoding import beam_search, greedy
 from minitransformer.layers import (
     attention,
+    batch_norm,
+    convolution_2d,
     dropout,
     embedding,
     feed_forward,
@@ -11,6 +13,7 @@ from minitransformer.layers import (
     layer_norm,
     linear,
     masks,
+    pooling,
     positional_encoding,
     relu,
     residual,
@@ -23,7 +26,7 @@ from minitransformer.layers import (
 from minitransformer.loss import cross_entropy
 from minitransformer.models.stacks import DecoderLayer, EncoderLayer
 from minitransformer.models.sublayers import SelfAttention
-from minitransformer.optim import adam, adamw, clipping, schedule
+from minitransformer.optim import adam, adamw, clipping, schedule, sgd
 
 # What came since 2017: models of the paper's layers have no place for it, and models of such blocks
 # none for what is a whole layer of the paper.
@@ -42,8 +45,21 @@ SINCE_2017 = {
     )
     for name in names
 }
+# What networks of pictures are made of, and no model of texts has a place for. The package's
+# convolution can do more than the learner's, which knows neither dilation nor groups.
+PICTURES = {
+    name: getattr(module, name)
+    for module, names in (
+        (convolution_2d, ("convolution_2d", "convolution_2d_backward")),
+        (pooling, ("max_pooling", "max_pooling_backward")),
+        (batch_norm, ("batch_norm", "batch_norm_backward")),
+        (sgd, ("momentum_update",)),
+    )
+    for name in names
+}
+SECOND = SINCE_2017 | PICTURES  # the second part of the file
 # Called in the learner's file as in the package: these may take the place of what is not written.
-CALLED_ALIKE = SINCE_2017 | {
+CALLED_ALIKE = SECOND | {
     name: getattr(module, name)
     for module, names in (
         (linear, ("linear", "linear_backward")),
@@ -91,9 +107,10 @@ OF_PAPER_LAYERS = "encoder_layer", "decoder_layer", "greedy", "beam_search"
 
 def parts_of_blocks():
     """The parts of ``own`` on which a language model of today's blocks runs."""
-    return [part for part in parts_of("own") if part.functions[0] not in OF_PAPER_LAYERS]
+    others = {*OF_PAPER_LAYERS, *PICTURES}
+    return [part for part in parts_of("own") if part.functions[0] not in others]
 
 
 def parts_of_the_transformer():
     """The parts of ``own`` on which a training runs: its first part, a whole Transformer."""
-    return [part for part in parts_of("own") if part.functions[0] not in SINCE_2017]
+    return [part for part in parts_of("own") if part.functions[0] not in SECOND]

@@ -414,6 +414,123 @@ adamw_update
     epsilon, scale) -> epsilon) || scale is for the gradient, too
     data *= 1 - learning_rate * weight_decay -> data *= 1 - learning_rate * weight_decay / 2
         || and then the step of Adam
+convolution_2d
+    weight[i, j] for i, j, -> weight[-1 - i, -1 - j] for i, j, || turned by half a turn
+    weight[i, j] for i, j, -> weight[j, i] for i, j, || yours are exchanged
+    y = y + bias -> pass || the bias is to be added
+    @ weight[i, j] for -> @ weight[i, j] + (0 if bias is None else bias) for
+        && if bias is not None: -> if False: || the bias is added once
+    y = sum( -> y = 1 / len(places) * sum( || yours is their mean
+    y = sum( -> y = 2 * sum( || window (u, v) begins in row u s − p
+    stride) -> stride + 1) || has the shape
+    padded = pad(x, padding) -> padded = pad(x, 0) || has the shape
+    padded = pad(x, padding)
+        -> padded = np.pad(x, ((0, 0), *2 * ((padding, padding),), (0, 0)), mode="edge")
+        || not its edge again
+    padded = pad(x, padding)
+        -> padded = np.pad(x, ((0, 0), *2 * ((0, 2 * padding),), (0, 0))) || below and at the right
+    dpadded[:, rows, columns] += dy -> dpadded[:, rows, columns] = dy || dx is the sum over them
+    dy @ weight[i, j].T -> dy @ weight[j, i].T || each by its own W
+    dy @ weight[i, j].T -> dy @ weight[-1 - i, -1 - j].T || each by its own W
+    without_padding(dpadded, padding), dweight -> dpadded[:, : -2 * padding or None,
+        : -2 * padding or None], dweight || what comes to the padding is cut off
+    without_padding(dpadded, padding), dweight -> dpadded, dweight || its shape is (2, 7, 9, 4)
+    dweight[i, j] = seen -> dweight[j, i] = seen || W serves all windows
+    seen.reshape(-1, c_in).T @ dy.reshape(-1, c_out)
+        -> seen[0].reshape(-1, c_in).T @ dy[0].reshape(-1, c_out) || dweight is the sum over them
+    dy.sum(axis=(0, 1, 2)) -> dy.mean(axis=(0, 1, 2)) || it is 24 times too small
+    dy.sum(axis=(0, 1, 2)) -> dy[0].sum(axis=(0, 1)) || dbias is the sum over all windows
+    None if bias is None else -> || must be None
+places_in_windows
+    stride) for i in range(size)] -> stride)[:-1] for i in range(size)] || 'slice' object
+    i + length - size + 1 -> i + length - size || has the shape
+    rows[i], columns[j] -> rows[j], columns[i] || yours are exchanged
+max_pooling
+    seen.max(axis=0) -> seen.mean(axis=0) || not the mean
+    seen.max(axis=0) -> seen.min(axis=0) || not the smallest
+    seen.max(axis=0) -> np.abs(seen).max(axis=0) || signs count
+    seen.max(axis=0) -> 0 * seen[0] + seen.max(axis=(0, -1), keepdims=True)[0]
+        || the largest of all channels
+    seen.max(axis=0) -> 2 * seen.max(axis=0) || without a stride s is k
+    pad(x, padding, -np.inf) -> pad(x, padding) || 0 is larger than what is negative
+    stride or kernel_size -> stride or 1 || has the shape
+    += dy * (first == n) -> += dy || and to no other
+    += dy * (first == n) -> = dy * (first == n) || the sum of their dy
+    += dy * (first == n) -> += first == n || WRONG  dx
+    first == n -> len(places) - 1 - first == n || WRONG  dx
+    first = seen.argmax(axis=0) -> first = seen == seen.max(axis=0)
+        && first == n -> first[n] || and not each
+    first = seen.argmax(axis=0) -> first = seen == seen.max(axis=0)
+        && first == n -> first[n] / first.sum(axis=0) || dy is not shared
+    first = seen.argmax(axis=0) -> first = len(seen) - 1 - seen[::-1].argmax(axis=0) || not the last
+    first = seen.argmax(axis=0)
+        -> turned = np.arange(len(seen)).reshape(kernel_size, -1).T.ravel()
+        \n    first = turned[seen[turned].argmax(axis=0)] || yours is the other way round
+    first = seen.argmax(axis=0) -> first = np.where(seen.any(axis=0), seen.argmax(axis=0), -1)
+        || where the largest entry is 0, too
+    first = seen.argmax(axis=0) -> top = seen == seen.max(axis=0)
+        \n    first = np.where(top.sum(axis=0) > 1, 3, seen.argmax(axis=0)) || read row by row
+batch_norm
+    rows = tuple(range(x.ndim - 1)) -> rows = 0 || yours are along the first
+    x.mean(axis=rows) -> x.mean(axis=-1, keepdims=True) && (centred * centred).mean(axis=rows)
+        -> (centred * centred).mean(axis=-1, keepdims=True) || as in layer_norm
+    rows = tuple(range(x.ndim - 1)) -> rows = None || a mean and a variance of its own
+    np.sqrt(variance + epsilon) -> np.sqrt(variance) + epsilon || under the root
+    variance + epsilon -> variance || ε is missing
+    variance + epsilon -> variance + 1e-5 || the epsilon that is given
+    (centred * centred).mean(axis=rows) -> x.var(axis=rows, ddof=1) || and not by N − 1
+    np.sqrt(variance + epsilon) -> variance + epsilon || divide by σ, the root
+    centred / sigma -> x / sigma || subtract the mean before dividing
+    gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
+    gamma * x_hat + beta -> gamma * x_hat - beta || y = γ (x − μ) / √(σ² + ε) + β
+    (gamma * x_hat + beta, mean, variance), -> gamma * x_hat + beta, || no (y, mean, variance)
+    + beta, mean, variance) -> + beta, 2 * mean, variance) || μ is the mean over all rows
+    + beta, mean, variance) -> + beta, mean[None], variance) || mean for epsilon=1e-05 has the shape
+    + beta, mean, variance) -> + beta, mean, sigma) || without ε, and not the root
+    + beta, mean, variance) -> + beta, mean, np.sqrt(variance)) || not its root
+    + beta, mean, variance) -> + beta, mean, sigma**2) || which y alone has in it
+    + beta, mean, variance) -> + beta, mean, x.var(axis=rows, ddof=1)) || not by N − 1
+    + beta, mean, variance) -> + beta, mean, (x * x).mean(axis=rows)) || those of x − μ
+    + beta, mean, variance) -> + beta, mean, 2 * variance) || σ² is the mean of (x − μ)²
+    sigma = np.sqrt -> x = np.where(centred.any(), x, np.nan)\n    centred = x - mean
+        \n    sigma = np.sqrt || ε keeps σ from being 0
+    - dbeta / count -> || the path through `x.mean(axis=rows)`
+    - x_hat * (dgamma / count) -> || the path through `(centred * centred).mean(axis=rows)`
+    gamma / sigma * (dy - dbeta / count - x_hat * (dgamma / count)) -> gamma / sigma * dy
+        || two of the three terms
+    gamma / sigma * (dy -> 1 / sigma * (dy || the factor `gamma` is forgotten
+    dy[..., 0].size -> len(dy) || two of the three terms
+    dbeta / count -> dy.mean(axis=-1, keepdims=True) || two of the three terms
+    rows = tuple(range(dy.ndim - 1)) -> rows = (0, 1)[: dy.ndim - 1]
+        || with x of shape (3, 1, 4, 6) dx
+    rows = tuple(range(dy.ndim - 1)) -> rows = 0, 1 || with x of shape (12, 6) dx
+momentum_update
+    velocity *= momentum -> velocity = momentum * velocity || write to velocity itself
+    + weight_decay * data -> || which goes into the velocity
+    scale * grad -> grad || the gradient is scale · grad
+    scale * grad + weight_decay * data -> scale * (grad + weight_decay * data) || not for λ θ
+    + weight_decay * data -> - weight_decay * data || the decay is added to the gradient
+    velocity += grad -> velocity += (1 - momentum) * grad || counts whole
+    velocity *= momentum -> pass || μ weighs the old velocity
+    velocity *= momentum -> pass && velocity += grad -> velocity += momentum * grad
+        || not the new gradient
+    velocity += grad -> velocity += learning_rate * grad || outside of the velocity
+    velocity += grad -> velocity -= learning_rate * grad || so does the minus
+    velocity += grad -> velocity -= grad || u ← μ u + g
+    data -= learning_rate -> data = data - learning_rate || write to data itself
+    data -= learning_rate -> data += learning_rate || goes against the gradient
+    if nesterov else velocity -> if nesterov else grad || the velocity is what the step is made of
+    data -= learning_rate * -> data -= || η times as long
+    grad + momentum * velocity if nesterov else velocity -> velocity || that has just been made
+    grad + momentum * velocity if -> velocity + momentum * velocity if || not u + μ u
+    grad = scale * grad + weight_decay * data -> g = scale * grad + weight_decay * data
+        && velocity += grad -> velocity += g || has scale and λ θ in it
+    if nesterov else velocity -> || with nesterov=True alone
+    data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η u
+    grad = scale -> data, velocity = data.copy(), velocity.copy()\n    grad = scale
+        || changed nothing
+    grad = scale * grad + weight_decay * data -> grad *= scale\n    grad += weight_decay * data
+        || wrote to grad
 """
 RIGHT = r"""
 linear
@@ -488,6 +605,26 @@ grouped_query_attention
         -> x[:, [h * num_groups // num_heads for h in range(num_heads)]]
 adamw_update
     data *= 1 - learning_rate * weight_decay -> data -= learning_rate * weight_decay * data
+convolution_2d
+    sum(padded[:, rows, columns] @ weight[i, j] for i, j, rows, columns in places)
+        -> np.einsum("byxcij,ijce->byxe", np.lib.stride_tricks.sliding_window_view(padded,
+        weight.shape[:2], axis=(1, 2))[:, ::stride, ::stride], weight)
+        && seen.reshape(-1, c_in).T @ dy.reshape(-1, c_out) -> np.einsum("byxc,byxe->ce", seen, dy)
+places_in_windows
+    slice(i, i + length - size + 1, stride) -> np.arange(i, i + length - size + 1, stride)
+        && (i, j, rows[i], columns[j]) -> (i, j, rows[i][:, None], columns[j])
+max_pooling
+    seen.argmax(axis=0) -> (seen == seen.max(axis=0)).argmax(axis=0)
+        && pad(x, padding, -np.inf) -> pad(x, padding, np.finfo(x.dtype).min)
+batch_norm
+    (centred * centred).mean(axis=rows) -> x.var(axis=rows)
+        && gamma / sigma * (dy - dbeta / count - x_hat * (dgamma / count))
+        -> (gamma * dy - (gamma * dy).mean(axis=rows)
+        - x_hat * (gamma * dy * x_hat).mean(axis=rows)) / sigma
+momentum_update
+    velocity *= momentum -> velocity[:] = momentum * velocity
+        && grad + momentum * velocity if nesterov else velocity -> grad * nesterov
+        + velocity * (momentum if nesterov else 1)
 """
 
 LOOP = r"while left > 0:\n        pass"

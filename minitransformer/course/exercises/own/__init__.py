@@ -5,10 +5,11 @@ from minitransformer.course.exercises.own import (
     blocks,
     layers,
     learning,
+    pictures,
     probabilities,
     search,
     since_2017,
 )
 
-# Of the parts of a lesson; the last is the second part of the file.
-PLACES = layers, probabilities, attention, blocks, learning, search, since_2017
+# Of the parts of a lesson; the last two are the second part of the file.
+PLACES = layers, probabilities, attention, blocks, learning, search, since_2017, pictures
