@@ -152,8 +152,8 @@ assert sum(parts.values()) == config.num_parameters()
 #
 # ### Four bits a weight
 #
-# 135 million numbers of four bytes are 538 MB, six times the file. Its weights are **quantised**. Of 32 neighbours in
-# a row it keeps the smallest, $m$, a step $d$, and for each a whole number $q$ from 0 to 15:
+# 135 million numbers of four bytes are 538 MB, more than five times the file. Its weights are **quantised**. Of 32
+# neighbours in a row it keeps the smallest, $m$, a step $d$, and for each a whole number $q$ from 0 to 15:
 #
 # $$
 # w \approx m + d \, q, \qquad d = \frac{\max w - \min w}{15} .
@@ -300,6 +300,8 @@ layer, head = np.unravel_index(before.argmax(), before.shape)
 image = axes[1].imshow(looked[layer, head], cmap=ATTENTION_COLOURS, vmin=0, vmax=1)
 axes[1].set(xlabel="token looked at", ylabel="token", title=f"layer {layer}, head {head}")
 fig.colorbar(image, ax=axes[1], label="attention")
+for ax in axes:
+    ax.grid(False)
 plt.show()
 
 # %% [markdown]
