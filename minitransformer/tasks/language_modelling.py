@@ -78,7 +78,10 @@ class LanguageModelling(TextTask):
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         recipe.data.require_used()
-        require_rows(recipe, _context(recipe), "; or give --context, of less")
+        if _context(recipe) < recipe.model["max_length"]:
+            require_rows(recipe, "context", ", or lower context")
+        else:
+            require_rows(recipe, or_else=", or give --context, of less")
 
     @staticmethod
     def read(recipe, progress):
