@@ -111,6 +111,15 @@ def test_merged_it_is_a_run_of_its_own_that_says_the_same(tuned, tmp_path, capsy
     assert "finished: merged, trained in another run" in capsys.readouterr().out
 
 
+def test_what_is_taken_is_not_merged_into_and_nothing_is_read_for_it(
+    tuned, base, monkeypatch, capsys
+):
+    _, run = tuned
+    monkeypatch.setattr(TextGenerator, "load", None)
+    assert main(["merge", str(run), str(base)]) == 1
+    assert f"{base} holds a run already" in capsys.readouterr().err
+
+
 def test_what_has_no_adapters_is_not_merged(base, tmp_path, capsys):
     assert main(["merge", str(base), str(tmp_path / "merged")]) == 1
     assert "has no adapters; train with --lora" in capsys.readouterr().err
