@@ -35,7 +35,7 @@ from minitransformer.layers.attention import (
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.registry import config_of
-from minitransformer.tasks.language_modelling import load_texts, stream_of, windows
+from minitransformer.tasks.language_modelling import batches_of, load_texts, stream_of, windows
 from minitransformer.training.recipe import Recipe
 
 RECIPE = "gpt-toy"
@@ -162,8 +162,7 @@ def contexts(run, *times):
             continue
         model = LanguageModel(replace(config, max_length=length))
         model.flat.data[:] = trained_model.flat.data
-        starts = np.arange(0, len(stream) - 1, length)
-        parts = (windows(stream, starts[i : i + 8], length) for i in range(0, len(starts), 8))
+        parts = batches_of(stream, np.arange(0, len(stream) - 1, length), length, rows=8)
         said = [(float(model.loss(part)[0][1]), part.num_tokens) for part in parts]
         found.append(sum(nll * n for nll, n in said) / sum(n for _, n in said))
     return found

@@ -3,18 +3,16 @@
 Shapes: D_in and D_out of a map, r the rank of an adapter, H heads, K width of a head.
 """
 
-import math
-
 import numpy as np
 
 
-def rank_that_fits(d_in, d_out, share):
+def rank_that_fits(d_in, d_out, parts):
     """10 min. The largest rank that an adapter may have, if it may have so many numbers.
 
     Args:
         d_in, d_out: of the map x W that is adapted.
-        share: how many numbers A and B together may have, as a part of those of W, 0.01 for a
-            hundredth; exactly so many are allowed.
+        parts: A and B together may have one of so many parts of the numbers of W, a hundredth
+            with 100; exactly so many are allowed.
 
     Returns:
         the rank, a whole number; 0 where none fits.

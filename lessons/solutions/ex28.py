@@ -1,17 +1,15 @@
 """Solutions of lesson 28, your own Llama."""
 
-import math
-
 import numpy as np
 
 
-def rank_that_fits(d_in, d_out, share):
-    """A has r D_in numbers and B has r D_out.
+def rank_that_fits(d_in, d_out, parts):
+    """A has r D_in numbers and B has r D_out. In whole numbers nothing is rounded.
 
-    Of a square map of width D it is D/2 times the share: with all the numbers of W, share = 1, the
-    rank is half the width and no more. A hundredth of 576 x 576 leaves a rank of 2.
+    Of a square map of width D it is D/2 over the parts: with all the numbers of W the rank is half
+    the width and no more. A hundredth of 576 x 576 leaves a rank of 2.
     """
-    return math.floor(share * d_in * d_out / (d_in + d_out))
+    return d_in * d_out // (parts * (d_in + d_out))
 
 
 def numbers_of_block(block):

@@ -15,6 +15,7 @@ from minitransformer.commands.arguments import (
     new_file,
     own_functions,
     picture_file,
+    positive,
 )
 from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
@@ -38,8 +39,9 @@ from minitransformer.version import __version__
 OF_TASKS = {  # options that not all tasks have a use for, by task
     Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
     Classifier.task: ("split", "pictures", "data_dir", "ten_crops", "confusion", "json"),
-    TextGenerator.task: ("text", "json"),
+    TextGenerator.task: ("text", "context", "json"),
 }
+SEEN = 256  # tokens at once, if nothing else is said: what a text costs depends on it
 
 
 def add(parser):
@@ -69,6 +71,13 @@ def add(parser):
         type=Path,
         metavar="FILE",
         help="in place of a split: a text that a language model has not seen",
+    )
+    parser.add_argument(
+        "--context",
+        type=positive,
+        metavar="N",
+        help=f"with --text: tokens that are seen at once, if the model can (default: {SEEN}, "
+        "whatever it was trained with)",
     )
     parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
     add_search(parser)
@@ -140,9 +149,14 @@ def _validate(options, run_folder, task):
     how = {"ten_crops": True} if options.ten_crops else {}
     if options.pictures:
         split, how["others"] = options.pictures, processes.first(_others, options, run_folder)
+    if options.context and not options.text:
+        options.usage_error("--context goes with --text")
     if options.text:
+        context = min(options.context or SEEN, recipe.model["max_length"])
+        recipe = recipe.with_value("context", context)
         unit = unit_of(run_folder.load_kept("vocabulary"))
-        split, how["others"] = options.text, processes.first(texts_of, options.text, unit)
+        how["others"] = processes.first(texts_of, options.text, unit)
+        split = f"{options.text}, {context} tokens at once"
     with own_functions(options), accelerated(options.accelerate):
         device = processes.device(options.device)
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)

@@ -146,7 +146,7 @@ def run_facts(run_folder):
     }
     chosen = run_folder.load_chosen(open_checkpoint)
     if chosen and chosen[1]["origin"] in UNSCORED:
-        return of_model | {"finished": f"{chosen[1]['origin']}, trained elsewhere"}
+        return of_model | {"finished": UNSCORED[chosen[1]["origin"]]}
     facts = {
         "corpus": recipe.data.corpus,
         **of_model,

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from minitransformer.commands.arguments import add_run_folder
-from minitransformer.commands.texts import require_task
+from minitransformer.commands.texts import note_unfinished, require_task
 from minitransformer.core.errors import require
 from minitransformer.core.terminal import note
 from minitransformer.inference.generator import TextGenerator
@@ -18,7 +18,7 @@ from minitransformer.training.made import make_run
 def add(parser):
     parser.description = (
         "Make a run folder of a run that was trained with --lora: its adapters are added to the "
-        "weights that they correct. generate, chat and export do so by themselves."
+        "weights that they correct. generate, chat, evaluate and export do so by themselves."
     )
     add_run_folder(parser)
     parser.add_argument("folder", type=Path, help="the run folder to make")
@@ -32,8 +32,7 @@ def run(options):
     require(config.adapted, f"{options.run_folder} has no adapters; train with --lora makes some")
     RunFolder(options.folder, OF_TEXT).require_free()
     generator = TextGenerator.load(options.run_folder, "cpu")
-    if RunFolder(options.run_folder).is_unfinished():
-        note(f"this training is not finished; the parameters are those of {generator.origin}")
+    note_unfinished(options.run_folder, generator.origin)
     make_run(options.folder, generator.model, generator.vocabulary, MERGED)
     note(f"merged; try it: minitransformer generate {shlex.quote(str(options.folder))}")
     return 0

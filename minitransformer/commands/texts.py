@@ -95,9 +95,14 @@ def opened(options, use, **how):
     trained.workers = processes.shared(trained.workers)
     if how.get("accelerate") and trained.model.device == CPU:
         keep_freed_memory()
-    if RunFolder(options.run_folder).is_unfinished():
-        note(f"this training is not finished; the parameters are those of {trained.origin}")
+    note_unfinished(options.run_folder, trained.origin)
     return trained
+
+
+def note_unfinished(run_folder, origin):
+    """Say of a run whose training goes on from where its parameters are."""
+    if RunFolder(run_folder).is_unfinished():
+        note(f"this training is not finished; the parameters are those of {origin}")
 
 
 def require_task(run_folder, use):

@@ -206,5 +206,6 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         most = min((a * b - 1) // (a + b) for a, b in self._maps())
         require(
             self.lora <= most,
-            f"lora={self.lora} saves nothing where a map has {most} at most; choose a lower rank",
+            f"lora={self.lora} must be {most} at most: with more, an adapter of the narrowest map "
+            "has as many numbers as the map",
         )

@@ -39,8 +39,9 @@ from minitransformer.runs.checkpoint.folder import (
 )
 from minitransformer.runs.paths import RunPaths
 
-# The origins of parameters that were not trained where they are, and have no score.
-UNSCORED = (IMPORTED, MERGED) = ("imported", "merged")
+IMPORTED, MERGED = "imported", "merged"
+# The origins of parameters that were not trained where they are, and have no score; in words.
+UNSCORED = {IMPORTED: "imported, trained elsewhere", MERGED: "merged, trained in another run"}
 
 
 class RunParameters(RunPaths):

@@ -62,7 +62,8 @@ class LanguageModelling(TextTask):
             of_validation = stream_of(vocabulary, validation)
         unknown = -1 if vocabulary.unknown is None else vocabulary.unknown
         self.unknown = float((of_validation == unknown).mean())
-        self.validation_batches = list(self._cut(of_validation, 0))
+        starts = np.arange(0, len(of_validation) - 1, self._length(of_validation))
+        self.validation_batches = list(self._cut(of_validation, starts))
         # An end symbol counts as a character: it stands where the text has a line end.
         characters = sum(len(text) + 1 for (text,) in validation)
         self.characters_per_token = characters / (len(of_validation) - 1)  # the first is not said
@@ -77,7 +78,10 @@ class LanguageModelling(TextTask):
     def require_sense(cls, recipe):
         super().require_sense(recipe)
         recipe.data.require_used()
-        require_rows(recipe, _context(recipe), "; or give --context, of less")
+        if _context(recipe) < recipe.model["max_length"]:
+            require_rows(recipe, "context", ", or lower context")
+        else:
+            require_rows(recipe, or_else=", or give --context, of less")
 
     @staticmethod
     def read(recipe, progress):
@@ -103,25 +107,21 @@ class LanguageModelling(TextTask):
 
     def batches(self, epoch):
         rng = np.random.default_rng((self.training.seed, epoch))
-        length = min(self.context, len(self.stream) - 1)
+        length = self._length(self.stream)
         # As many windows in every epoch, wherever the first begins.
         first = int(rng.integers(max(1, min(length, len(self.stream) - length))))
-        return self._cut(self.stream, first, rng)
+        count = max(1, (len(self.stream) - length) // length)
+        starts = np.arange(first, len(self.stream) - 1, length)[:count]
+        return self._cut(self.stream, rng.permutation(starts))
 
-    def _cut(self, stream, first, rng=None):
-        """Yield batches of windows of a stream, the first of which begins at ``first``."""
-        length = min(self.context, len(stream) - 1)
-        starts = np.arange(first, len(stream) - 1, length)
-        last = len(stream) - 1 - starts[-1]  # how long the last one is
-        whole = starts if last >= length else starts[:-1]
-        if rng is not None:
-            count = max(1, (len(stream) - length) // length)
-            starts = whole = rng.permutation(starts[:count])  # all of them whole
+    def _cut(self, stream, starts):
+        length = self._length(stream)
         rows = max(1, self.training.batch_tokens // length)
-        for i in range(0, len(whole), rows):
-            yield windows(stream, whole[i : i + rows], length, self.pad_id)
-        if len(whole) < len(starts):
-            yield windows(stream, starts[-1:], last, self.pad_id)
+        return batches_of(stream, starts, length, rows, self.pad_id)
+
+    def _length(self, stream):
+        """How long windows of a stream are."""
+        return min(self.context, len(stream) - 1)
 
     def validate(self, model):
         nll, _ = one_pass(model, self.validation_batches, self.workers)
@@ -220,6 +220,15 @@ def stream_of(vocabulary, examples):
     if len(ids) < 2:
         raise CorpusError("this text is a single token, after which nothing comes; give more of it")
     return np.array(ids, np.int32)
+
+
+def batches_of(stream, starts, length, rows, pad_id=PAD):
+    """Yield batches of windows of a stream, so many rows in each; one that ends early is alone."""
+    whole = starts + length < len(stream)
+    for i in range(0, whole.sum(), rows):
+        yield windows(stream, starts[whole][i : i + rows], length, pad_id)
+    for start in starts[~whole]:
+        yield windows(stream, np.array([start]), len(stream) - 1 - start, pad_id)
 
 
 def windows(stream, starts, length, pad_id=PAD):

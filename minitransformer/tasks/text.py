@@ -103,22 +103,21 @@ class TextTask(Task):
         return len(model.output_projection.weight.data)
 
 
-def require_rows(recipe, longest=None, or_else="", framed=False):
-    """Refuse what does not go with rows of one text each, ``max_length`` tokens at most.
+def require_rows(recipe, limit="max_length", or_else="", framed=False):
+    """Refuse what does not go with rows of one text each, of so many tokens at most.
 
     Args:
-        longest: how long they are, where that is less.
+        limit: the field that says how many.
         or_else: what else there is to do, in words.
         framed: whether two of these are the symbols for beginning and end.
 
     Raises:
         RecipeError: a row may be larger than a batch, or has room for no text.
     """
-    longest = longest or recipe.model["max_length"]
-    batch_tokens = recipe.training.batch_tokens
+    longest, batch_tokens = recipe.values()[limit], recipe.training.batch_tokens
     if longest > batch_tokens:
         raise RecipeError(
-            f"a row may have max_length={longest} tokens, and a batch has "
+            f"a row may have {limit}={longest} tokens, and a batch has "
             f"batch_tokens={batch_tokens}; raise batch_tokens{or_else}"
         )
     if framed and longest < 3:

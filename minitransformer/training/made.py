@@ -8,8 +8,6 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.language_modelling import unit_of
 from minitransformer.training.recipe import Recipe
 
-SEEN = 256  # tokens at once, where a text is scored
-
 
 def make_run(path, model, vocabulary, origin):
     """Write the run folder of a model, all of it or nothing.
@@ -27,7 +25,7 @@ def make_run(path, model, vocabulary, origin):
     folder.require_free()
     there = folder.path.exists()
     choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
-    data = {"corpus": "text", "unit": unit_of(vocabulary), "context": min(SEEN, config.max_length)}
+    data = {"corpus": "text", "unit": unit_of(vocabulary)}
     recipe = Recipe.from_dict({"data": data, "model": choices})
     try:
         folder.create()

@@ -131,7 +131,7 @@ def validated(run, recipe, device, processes=ALONE, split="validation", others=N
 
     Args:
         run: the RunFolder.
-        recipe: the Recipe of that run.
+        recipe: the Recipe of that run; with ``others`` fields of its data may be changed.
         device: a Device or its name.
         processes: that share the work, and all get the scores.
         split: ``"validation"``, or that of the task's ``splits`` for the corpus.
@@ -160,7 +160,7 @@ def validated(run, recipe, device, processes=ALONE, split="validation", others=N
             validation = task.read_split(recipe, split)
     else:
         examples = validation = others
-        run.bind(recipe.identity())
+        run.bind(Recipe.of_run(run).identity())
     model, origin = run.load_trained(device)
     kept = {name: run.load_kept(name) for name in run.kept}
     processes.require_same(parameters=model.flat.data)

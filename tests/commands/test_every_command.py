@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from minitransformer.commands.cli import COMMANDS, main
+from minitransformer.commands.evaluate import OF_TASKS
 from minitransformer.inference.classifier import Classifier
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
@@ -263,7 +264,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(command, runs, texts):
 
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_a_run_that_there_is_not_is_said_to_be_none(name, capsys):
-    more = ["a ___"] if name in USES or name == "export" else []
+    more = ["a ___"] if name in USES or name in ("merge", "export") else []
     assert main([name, "no such run", *more]) == 1
     says = "minitransformer: no such run is no run folder: there is no such folder\n"
     assert capsys.readouterr() == ("", says)
@@ -300,7 +301,7 @@ def test_evaluate_takes_nothing_for_it_that_is_for_others(command, runs, tmp_pat
         main(["evaluate", str(runs[command]), *map(str, options)])
     error = capsys.readouterr().err
     assert f"was trained for {USES[command].uses.task}" in error
-    assert ("is validated once more" in error) == (command in OF_TEXTS)
+    assert ("is validated once more" in error) == (USES[command].uses.task not in OF_TASKS)
     assert f"leave out --alpha, --output{', --confusion' * (command in OF_TEXTS)}\n" in error
 
 

@@ -27,7 +27,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("check ex07", 2, "^minitransformer check: there is no .*--file PATH"),
     ("train nonsense", 1, "there is no file 'nonsense', and the recipes of the package are alex"),
     # Options that do not go together
-    ("train", 2, "one of the arguments RECIPE --resume is required"),
+    ("train", 2, "say what to train: RECIPE, --from FOLDER, or --resume FOLDER"),
     ("train toy --resume run", 2, "argument --resume: not allowed with argument RECIPE"),
     ("train --resume run --epochs 3", 2, "as it was set up; leave out --epochs"),
     ("train --resume run --run-folder x --dry-run --d-ff 8", 2, "out --run-folder, --dry-run, --d"),

@@ -121,8 +121,8 @@ def test_those_of_a_published_model_are_counted_as_its_paper_counts():
     ("kind", "fields", "said"),
     [
         (LanguageModelConfig, dict(lora=-1), "lora=-1 must be >= 0"),
-        (LanguageModelConfig, dict(lora=8), "lora=8 saves nothing where a map has 7 at most"),
-        (LanguageModelConfig, dict(lora=5, num_groups=1), "where a map has 3 at most"),
+        (LanguageModelConfig, dict(lora=8), "lora=8 must be 7 at most"),
+        (LanguageModelConfig, dict(lora=5, num_groups=1), "lora=5 must be 3 at most"),
         (MaskedLanguageModelConfig, dict(lora=1), "lora=1 is for models of kind 'language-model'"),
     ],
 )

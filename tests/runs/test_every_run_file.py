@@ -403,6 +403,8 @@ ROWS = [
         f"{BEGINNING} has SHA-256 …, and the run was trained with one of SHA-256", "adapted"),
     Row(edited("model", max_length=2**20), "generate merge", "config.json says max_length 1048576",
         "adapted"),
+    Row(both(edited("model", max_length=2**20), made_old), "generate merge",
+        f"{BEGINNING} is of another model: it holds", "adapted"),
 ]  # fmt: skip
 
 

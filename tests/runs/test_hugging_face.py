@@ -58,6 +58,15 @@ def test_what_is_written_is_read_as_it_was(changes, tmp_path):
         assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
 
 
+def test_where_another_text_begins_one_may_end(tmp_path):
+    """Else a model that was trained on several texts could not say that one has ended."""
+    written(tmp_path / "a", LLAMA)
+    config = tmp_path / "a" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": 2}))
+    _, vocabulary = read(tmp_path / "a")
+    assert (vocabulary.begins, set(vocabulary.ends), vocabulary.never) == ((0,), {0, 2}, (1,))
+
+
 @pytest.mark.parametrize("kind", ["F16", "BF16", "F64"])
 def test_numbers_of_other_types_are_read(kind, tmp_path):
     model = written(tmp_path / "a", LLAMA)

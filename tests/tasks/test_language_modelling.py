@@ -53,6 +53,12 @@ def test_a_stream_has_an_end_symbol_around_each_text():
     assert stream.tolist() == [EOS, 4, 5, EOS, 5, EOS]
 
 
+def test_a_single_token_without_marks_is_too_little_to_say_something(monkeypatch):
+    monkeypatch.setattr(CharacterVocabulary, "ends", ())
+    with pytest.raises(CorpusError, match="this text is a single token"):
+        stream_of(CharacterVocabulary("ab"), [("a",)])
+
+
 def test_an_epoch_has_each_token_at_most_once_and_nearly_all_but_not_in_their_order(tmp_path):
     task = task_of(recipe_for(tmp_path))
     task.stream = np.arange(4, 504)

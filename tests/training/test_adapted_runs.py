@@ -108,7 +108,16 @@ def test_merged_it_is_a_run_of_its_own_that_says_the_same(tuned, tmp_path, capsy
     assert one.vocabulary.model == other.vocabulary.model
     assert not (tmp_path / "merged" / "beginning.npz").exists()
     assert main(["info", str(tmp_path / "merged")]) == 0
-    assert "finished: merged, trained elsewhere" in capsys.readouterr().out
+    assert "finished: merged, trained in another run" in capsys.readouterr().out
+
+
+def test_what_is_taken_is_not_merged_into_and_nothing_is_read_for_it(
+    tuned, base, monkeypatch, capsys
+):
+    _, run = tuned
+    monkeypatch.setattr(TextGenerator, "load", None)
+    assert main(["merge", str(run), str(base)]) == 1
+    assert f"{base} holds a run already" in capsys.readouterr().err
 
 
 def test_what_has_no_adapters_is_not_merged(base, tmp_path, capsys):
@@ -241,21 +250,36 @@ def test_no_recipe_is_needed_where_there_is_a_model_to_begin_with(of_others, tmp
     assert TextGenerator.load(where, "cpu").model.num_parameters() == base.model.num_parameters()
 
 
-def test_a_text_is_scored_by_what_a_model_says_of_each_token(of_others, capsys):
+@pytest.mark.parametrize(("options", "context"), [([], 256), (["--context", 7], 7)])
+def test_a_text_is_scored_by_what_a_model_says_of_each_token(options, context, of_others, capsys):
     run, text = of_others
     generator = TextGenerator.load(run, "cpu")
     between = list(generator.vocabulary.begins)
     ids = [*between, *generator.vocabulary.encode(text.read_text(encoding="utf-8")), *between]
-    context, total = Recipe.of_run(run_at(run)).data.context, 0.0
+    total = 0.0
     for start in range(0, len(ids) - 1, context):
         window = ids[start : start + context + 1]
         logits = generator.logits(np.array(window[:-1])[None])[0].astype(np.float64)
         logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         total -= logs[np.arange(len(logs)), window[1:]].sum()
-    printed = said_by("evaluate", run, "--text", text, capsys=capsys).out
+    printed = said_by("evaluate", run, "--text", text, *options, capsys=capsys).out
     perplexity = float(printed.split("perplexity")[1].split()[0])
     assert perplexity == pytest.approx(np.exp(total / (len(ids) - 1)), rel=1e-4)
-    assert f"text, {text}: imported" in printed
+    assert f"text, {text}, {context} tokens at once: imported" in printed
+
+
+def test_a_run_and_what_it_becomes_merged_are_scored_alike(of_others, tmp_path, capsys):
+    """Whatever was seen at once in the training."""
+    run, text = of_others
+    fields = "--context", 8, "--batch-tokens", 64, "--epochs", 1, "--lora", 2
+    tuned, merged = tmp_path / "tuned", tmp_path / "merged"
+    said_by("train", "--from", run, "--text", text, *fields, "--run-folder", tuned, capsys=capsys)
+    said_by("merge", tuned, merged, capsys=capsys)
+    first, second = (
+        said_by("evaluate", path, "--text", text, capsys=capsys).out.split("\n", 1)[1]
+        for path in (tuned, merged)
+    )
+    assert first == second
 
 
 def test_marks_in_a_text_are_told_to_be_letters(of_others, tmp_path, capsys):
@@ -286,7 +310,11 @@ def test_a_run_that_cannot_be_written_leaves_nothing(of_others, tmp_path, capsys
         (["train", "--text", "TEXT"], 2, "RECIPE, --from FOLDER, or --resume FOLDER"),
         (["train", "gpt", "--lora", 2, "--text", "TEXT"], 1, "lora is for a model that has learn"),
         (["train", "gpt", "--unit", "tokens", "--text", "TEXT"], 1, "begins with none; give --fr"),
-        (["train", "--from", "RUN", "--lora", 99, "--text", "TEXT"], 1, "lora=99 saves nothing"),
+        (
+            ["train", "--from", "RUN", "--lora", 99, "--text", "TEXT"],
+            1,
+            "lora=99 must be 21 at most",
+        ),
         (
             ["train", "--from", "RUN", "--unit", "subwords", "--text", "TEXT"],
             1,
@@ -296,6 +324,17 @@ def test_a_run_that_cannot_be_written_leaves_nothing(of_others, tmp_path, capsys
         (["evaluate", "RUN", "--text", "EMPTY"], 1, "has no text"),
         (["merge", "RUN", "RUN"], 1, "has no adapters"),
         (["evaluate", "RUN", "--split", "test"], 2, "leave out --split"),
+        (["evaluate", "RUN", "--context", 9], 2, "--context goes with --text"),
+        (
+            ["train", "--from", "RUN", "--batch-tokens", 64, "--text", "TEXT"],
+            1,
+            "a row may have context=256 tokens",
+        ),
+        (
+            ["train", "gpt", "--from", "RUN", "--batch-tokens", 64, "--text", "TEXT"],
+            1,
+            "max_length=512 tokens, and a batch has batch_tokens=64; raise batch_tokens, or",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_line(

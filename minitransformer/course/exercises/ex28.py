@@ -14,25 +14,27 @@ T, H, G, K = 5, 4, 2, 6  # K/2 is not 2: there both orders of the columns are th
 
 @part(10)
 def check_rank_that_fits(rank_that_fits):
-    hint = "r (D_in + D_out) numbers are at most the share of D_in D_out"
-    for d_in, d_out, share in (
-        (576, 1536, 0.02),
-        (576, 192, 0.04),
-        (576, 192, 0.002),
-        (576, 192, 0.25),
-        (48, 48, 1.0),
+    hint = "r (D_in + D_out) numbers are at most D_in D_out over the parts"
+    for d_in, d_out, parts in (
+        (576, 1536, 50),
+        (576, 192, 25),
+        (576, 192, 500),
+        (576, 192, 4),
+        (48, 48, 1),
+        (200, 200, 4),
     ):
-        fits = share * d_in * d_out / (d_in + d_out)
+        of_a_rank = parts * (d_in + d_out)
+        fits, expected = d_in * d_out / of_a_rank, d_in * d_out // of_a_rank
         mistakes = {
-            "where no rank fits it is 0": max(1, math.floor(fits)),
-            "B has r D_out numbers, too": math.floor(share * d_out),
-            "A has r D_in numbers, too": math.floor(share * d_in),
+            "where no rank fits it is 0": max(1, expected),
+            "B has r D_out numbers, too": d_out // parts,
+            "A has r D_in numbers, too": d_in // parts,
             "a rank is a whole number": fits,
-            "rounded up it has more numbers than the share": round(fits),
-            "the next whole number has more numbers than the share": math.ceil(fits),
-            "exactly the share is allowed": math.ceil(fits) - 1,
+            "rounded up it has more numbers than are allowed": round(fits),
+            "the next whole number has more numbers than are allowed": math.ceil(fits),
+            "exactly so many are allowed": math.ceil(fits) - 1,
         }
-        rank_that_fits.expect((d_in, d_out, share), math.floor(fits), hint, mistakes)
+        rank_that_fits.expect((d_in, d_out, parts), expected, hint, mistakes)
 
 
 @part(25)

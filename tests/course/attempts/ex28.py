@@ -1,7 +1,9 @@
 import numpy as np
 from exercise_files import functions_in, solution_of
 
-FITS = "share * d_in * d_out / (d_in + d_out)"
+OF_A_RANK = "(parts * (d_in + d_out))"
+FITS = f"d_in * d_out // {OF_A_RANK}"
+CEILING = f"-(-d_in * d_out // {OF_A_RANK})"
 BOTH = "np.concatenate([low, high])"
 SVD = "full_matrices=False)"
 of_columns = functions_in(solution_of("ex28"))["columns_for_neighbours"]
@@ -57,14 +59,14 @@ def on_the_largest_directions(a, b, rank):
 
 WRONG = r"""
 rank_that_fits
-    / (d_in + d_out) -> / d_in || B has r D_out numbers
-    / (d_in + d_out) -> / d_out || A has r D_in numbers
-    math.floor -> || a whole number
-    math.floor -> round || rounded up
-    math.floor -> math.ceil || the next whole number
-    math.floor($FITS) -> max(1, int($FITS)) || no rank fits
-    math.floor($FITS) -> math.ceil($FITS) - 1 || exactly the share
-    (d_in + d_out) -> d_in / d_out || are at most the share of D_in D_out
+    $OF_A_RANK -> (parts * d_in) || B has r D_out numbers
+    $OF_A_RANK -> (parts * d_out) || A has r D_in numbers
+    // -> / || a whole number
+    $FITS -> round(d_in * d_out / $OF_A_RANK) || rounded up
+    $FITS -> $CEILING || the next whole number
+    $FITS -> max(1, $FITS) || no rank fits
+    $FITS -> $CEILING - 1 || exactly so many
+    $OF_A_RANK -> (parts + d_in + d_out) || are at most D_in D_out over the parts
 numbers_of_block
     $BOTH -> np.stack([low, high], axis=1).reshape(-1) || not 2j and 2j + 1
     $BOTH -> np.concatenate([high, low]) || those of weight j
@@ -107,7 +109,7 @@ smaller_adapter
 """
 RIGHT = """
 rank_that_fits
-    math.floor($FITS) -> share * d_in * d_out // (d_in + d_out)
+    $FITS -> d_in * d_out // parts // (d_in + d_out)
 numbers_of_block
     $BOTH -> np.concatenate([low, high]).astype(np.float64)
     block[4:] & 15 -> block[4:] % 16
