@@ -29,6 +29,13 @@ def test_biases_begin_with_1_where_the_paper_has_it(left_out, convolutions, maps
     assert of == [[{bias} for bias in biases] for biases in (convolutions, maps)]
 
 
+@pytest.mark.parametrize("start", ["he", "glorot"])
+def test_biases_begin_with_0_where_weights_are_drawn_by_their_sizes(start):
+    model = AlexNet(replace(CONFIG, start=start))
+    layers = [layer for kind in (Convolution2d, Linear) for layer in layers_of(model, kind)]
+    assert not any(layer.bias.data.any() for layer in layers)
+
+
 def test_weights_begin_with_a_deviation_of_a_hundredth_or_as_the_configuration_says():
     hidden = layers_of(AlexNet(CONFIG), Linear)[1].weight.data
     assert hidden.std() == pytest.approx(0.01, rel=0.1)

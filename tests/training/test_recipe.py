@@ -1,4 +1,5 @@
 import json
+import math
 import re
 import tomllib
 from dataclasses import dataclass, fields
@@ -15,16 +16,23 @@ from tiny_translator import status_of
 from minitransformer import TransformerConfig
 from minitransformer.core.libraries import imported
 from minitransformer.core.settings import Settings
-from minitransformer.models.registry import KINDS, config_class
+from minitransformer.data.images.batches import PictureBatch
+from minitransformer.data.images.shapes import shapes_corpus
+from minitransformer.models.registry import KINDS, config_class, new_model
 from minitransformer.models.token_config import TokenConfig
 from minitransformer.tasks.language_modelling import LanguageModellingData
 from minitransformer.tasks.splits import ParallelData
-from minitransformer.tasks.task import TASKS, task_class
+from minitransformer.tasks.task import EXPLODED, TASKS, task_class
 from minitransformer.tasks.translation import TranslationData, longest_side
 from minitransformer.training.config import TrainingConfig
 from minitransformer.training.recipe import Recipe, RecipeError, recipe_names, settings
 
 RECIPES = recipe_names()
+PICTURES = [
+    name
+    for name in RECIPES
+    if config_class(Recipe.load(name).model["kind"]).task == "classification"
+]
 TOKENS = [kind for kind in KINDS if issubclass(config_class(kind), TokenConfig)]
 
 
@@ -45,6 +53,16 @@ def test_every_recipe_can_be_trained(name):
     corpora |= dict.fromkeys(("gpt", "bert", "tune"), "text") | {"shapes": "shapes"}
     others = "fashion-mnist" if config.task == "classification" else "multi30k"
     assert recipe.data.corpus == corpora.get(name.split("-")[-1], others)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_recipe_for_pictures_begins_with_a_loss_that_training_does_not_give_up(name):
+    config = Recipe.load(name).model_config(height=28, width=28, channels=1, num_classes=10)
+    some = shapes_corpus()["train"][:40]
+    pictures = (some.pictures - np.float32(128)) / 92  # normalised, nearly
+    model = new_model(config, seed=1)
+    (loss, _), _ = model.loss(PictureBatch(pictures, some.labels), np.random.default_rng(0))
+    assert loss < EXPLODED * math.log(10)
 
 
 def test_the_base_recipe_is_the_model_of_the_paper():
