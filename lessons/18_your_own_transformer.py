@@ -600,10 +600,13 @@ assert same > 0.9
 # calls a function right, compare it with the one in [lessons/solutions/own.py](solutions/own.py), and keep
 # yours.
 #
-# Then your Transformer is complete. The file has a second part, what language models have taken in the places of
+# Then your Transformer is complete. The file has a second part. First, what language models have taken in the places of
 # its blocks since: **`rms_norm`** (25 min). **`silu`** (10 min). **`swiglu`** (25 min). **`rotary`** (45 min).
 # **`grouped_query_attention`** (45 min). **`adamw_update`** (10 min). They belong to
-# [lesson 27](27_since_2017.ipynb). They are checked as the others are. No training runs on them, as `--own` is for the layers of the paper.
+# [lesson 27](27_since_2017.ipynb). Then what networks of pictures are made of: **`convolution_2d`** (45 min).
+# **`max_pooling`** (25 min). **`batch_norm`** (45 min). **`momentum_update`** (10 min). They belong to lessons
+# [29](29_seeing.ipynb) and [30](30_depth.ipynb). All are checked as the others are. No training runs on them, as `--own`
+# is for the layers of the paper.
 #
 # You can also write functions in new cells here, and run the cell below again: it checks those that it finds
 # in the notebook.

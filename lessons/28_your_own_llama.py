@@ -592,4 +592,4 @@ print(check_exercise("ex28", globals()))
 # needs. Once `minitransformer check own` finds them right, `minitransformer chat runs/smollm2 --own answers/own.py`
 # lets it speak on them.
 #
-# **Next:** [lesson 24](24_many_machines.ipynb): one model on many machines.
+# **Next:** what networks of pictures are made of, in [lesson 29](29_seeing.ipynb).
