@@ -605,8 +605,8 @@ assert same > 0.9
 # **`grouped_query_attention`** (45 min). **`adamw_update`** (10 min). They belong to
 # [lesson 27](27_since_2017.ipynb). Then what networks of pictures are made of: **`convolution_2d`** (45 min).
 # **`max_pooling`** (25 min). **`batch_norm`** (45 min). **`momentum_update`** (10 min). They belong to lessons
-# [29](29_seeing.ipynb) and [30](30_depth.ipynb). All are checked as the others are. No training runs on them, as `--own`
-# is for the layers of the paper.
+# [29](29_seeing.ipynb), [30](30_depth.ipynb) and [32](32_momentum.ipynb). All are checked as the others are. No training
+# runs on them, as `--own` is for the layers of the paper.
 #
 # You can also write functions in new cells here, and run the cell below again: it checks those that it finds
 # in the notebook.

@@ -630,7 +630,7 @@ for size in (1, 10, 100, 1000):
 # **Pooling windows that overlap** (3.4): 3 wide and 2 apart. **Augmentation** (4.1): from a picture of $256 \times 256$
 # a part of $224 \times 224$, from anywhere, and its mirror image (the paper counts $32 \cdot 32 \cdot 2 = 2048$ of each
 # picture), and other colours. **Dropout** (4.2), of half of the units in both hidden maps ([lesson
-# 02](02_backpropagation.ipynb)). **Momentum and weight decay** (5), for which see [lesson 30](30_depth.ipynb).
+# 02](02_backpropagation.ipynb)). **Momentum and weight decay** (5), for which see [lesson 32](32_momentum.ipynb).
 #
 # What is each worth? `benchmarks/picture_claims.py alexnet` takes them away one at a time, from a quarter of the
 # network that learns Fashion-MNIST.

@@ -922,7 +922,7 @@ def batch_norm_backward(dy, cache):
 def momentum_update(
     data, grad, velocity, learning_rate, momentum, nesterov=False, weight_decay=0.0, scale=1.0
 ):
-    """10 min. One step of gradient descent with momentum, in place (lesson 30).
+    """10 min. One step of gradient descent with momentum, in place (lesson 32).
 
         g = scale · grad + λ θ        u ← μ u + g
         θ ← θ − η u        or, as Nesterov looks ahead,        θ ← θ − η (g + μ u)

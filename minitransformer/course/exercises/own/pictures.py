@@ -265,7 +265,7 @@ def _wrong_variances(x, epsilon):
     }
 
 
-@part(10, "30")
+@part(10, "32")
 def check_momentum_update(momentum_update):
     rng = np.random.default_rng(30)
     data, velocity = rng.standard_normal((2, 6))

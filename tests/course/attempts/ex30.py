@@ -1,0 +1,171 @@
+import math
+
+import numpy as np
+
+OF_A_STEP = "(378 * width**2)"
+LESS = "+ 90 * width**2"
+MATRIX = "- 4 * width * num_classes"
+AXES = "axis=(1, 2, 4)"
+CENTRED = f"apart - apart.mean({AXES}, keepdims=True)"
+
+
+def by_doubling(num_blocks, most):
+    """How many paths there are of each length, a block at a time."""
+    of_length = np.array([1.0])
+    for _ in range(num_blocks):
+        of_length = np.append(of_length, 0) + np.append(0, of_length)
+    return of_length[: most + 1].sum() / of_length.sum()
+
+
+def counted(num_weights, channels, width, num_classes, shortcut=0, bias=0):
+    """Kernel by kernel, until they are too many."""
+    depth = 0
+    for n in range(1, 200):
+        count, c_in = 9 * channels * width + 4 * width * num_classes + bias * num_classes, width
+        for c_out in (width, 2 * width, 4 * width):
+            for _ in range(n):
+                count += 9 * c_in * c_out + 9 * c_out**2 + shortcut * (c_in != c_out) * c_in * c_out
+                c_in = c_out
+        if count > num_weights:
+            return depth
+        depth = 6 * n + 2
+
+
+def with_shortcuts_b(*sizes):
+    return counted(*sizes, shortcut=1)
+
+
+def with_biases(*sizes):
+    return counted(*sizes, bias=1)
+
+
+def by_channel(weight, gamma, beta, mean, variance, epsilon):
+    new, bias = np.empty_like(weight), np.empty_like(beta)
+    for e in range(len(beta)):
+        sigma = math.sqrt(variance[e] + epsilon)
+        new[..., e] = weight[..., e] * gamma[e] / sigma
+        bias[e] = beta[e] - mean[e] * gamma[e] / sigma
+    return new, bias
+
+
+def by_groups(x, gamma, beta, groups):
+    """Each group cut out and normed for itself; the cache is that of the solution."""
+    x_hats, sigmas, width = [], [], x.shape[-1] // groups
+    for g in range(groups):
+        part = x[..., g * width : (g + 1) * width]
+        sigmas.append(np.sqrt(part.var(axis=(1, 2, 3), keepdims=True) + 1e-5))
+        x_hats.append((part - part.mean(axis=(1, 2, 3), keepdims=True)) / sigmas[-1])
+    x_hat = np.concatenate(x_hats, axis=-1)
+    apart = x_hat.reshape(*x.shape[:3], groups, width)
+    return gamma * x_hat + beta, (apart, np.stack(sigmas, axis=3), gamma)
+
+
+WRONG = r"""
+share_of_paths
+    range(most + 1) -> range(most, most + 1) || exactly so many blocks
+    range(most + 1) -> range(most) || exactly so many blocks are allowed
+    / 2**num_blocks -> || not how many
+    / 2**num_blocks -> / (2**num_blocks - 1) || there are 2ⁿ
+    lambda num_blocks, most: (most + 1) / (num_blocks + 1) || than of others
+    range(most + 1) -> range(1, most + 1) || the path around all blocks
+    range(most + 1) -> range(most, num_blocks + 1) || the long ones
+    2**num_blocks -> num_blocks**2 || paths go through k of n
+deepest_within
+    6 * n + 2 -> n || 6 n + 2 is asked for
+    6 * n + 2 -> 6 * n || two layers more
+    $LESS -> $LESS - 1 || exactly so many
+    if n > 0 else 0 -> || where not even n = 1 fits
+    $LESS -> || has a kernel of fewer channels in
+    $LESS -> + 180 * width**2 || has as many channels in as out
+    $OF_A_STEP -> (189 * width**2) || a block has two convolutions
+    - 9 * channels * width -> || the first convolution has weights
+    $MATRIX -> || the linear map has a matrix
+    $MATRIX -> - width * num_classes || is given 4 width features
+    with_shortcuts_b || shortcuts A have no weights
+    with_biases || biases are left out
+    $OF_A_STEP -> (126 * width**2) || not in all together
+    $OF_A_STEP -> (42 * width**2) || kernels 9 C w
+    // $OF_A_STEP -> / $OF_A_STEP || kernels 9 C w
+folded
+    np.sqrt(variance + epsilon) -> (variance + epsilon) || not by the variance
+    np.sqrt(variance + epsilon) -> (np.sqrt(variance) + epsilon) || under the root
+    np.sqrt(variance + epsilon) -> np.sqrt(variance) || ε is missing
+    np.sqrt(variance + epsilon) -> np.sqrt(variance + 1e-5) || use the epsilon that is given
+    scale = gamma / -> scale = 1 / || γ is missing
+    gamma / np.sqrt(variance + epsilon) -> gamma || the deviation is missing
+    gamma / np -> gamma * np || do not multiply
+    return weight * scale -> return (weight - mean) * scale || goes into the bias
+    return weight * scale -> return weight * scale + beta || into the bias alone
+    return weight * scale -> return weight || this is the weight as it was
+    return weight * scale -> return -weight * scale || does to each channel of y
+    beta - mean * scale -> -mean * scale || β is missing
+    beta - mean * scale -> beta - mean || as the norm scales it
+    beta - mean * scale -> beta - mean * gamma || divided by the deviation, too
+    beta - mean * scale -> beta - mean / np.sqrt(variance + epsilon) || multiplied by γ, too
+    beta - mean * scale -> beta + mean * scale || not added
+    beta - mean * scale -> (beta - mean) * scale || does not scale it
+    beta - mean * scale -> beta || the mean is missing
+    beta - mean * scale -> beta - weight.mean(axis=(0, 1, 2)) * scale || the mean is that of y
+    beta - mean * scale -> beta - 2 * mean * scale || where conv(x, weight) is 0
+    weight * scale, beta - mean * scale -> weight * scale || must return weight' and bias'
+    return weight * scale -> return (weight * scale).T || has the shape
+group_norm
+    $CENTRED -> apart - apart.mean(axis=(1, 2, 4), keepdims=True) * 0 || of its own, over all
+    groups, -1) -> -1, groups) || not groups of G
+    groups, -1) -> 1, x.shape[-1]) || as in layer norm
+    groups, -1) -> x.shape[-1], 1) || each for itself
+    gamma * x_hat.reshape(x.shape) + beta -> x_hat.reshape(x.shape) || stand behind the norm
+    np.sqrt(variance + 1e-5) -> np.sqrt(variance) + 1e-5 || under the root
+    (centred * centred).mean($AXES, -> apart.var($AXES, ddof=1, || not by N − 1
+    of_the_batch || each picture has its own
+    of_a_place || over all places of the picture
+    strided || 0 and 1, not 0 and 3
+    - through_mean - through_sigma -> || dx has two terms more
+    - through_mean -> || WRONG  dx
+    - through_sigma -> || WRONG  dx
+    (dy * gamma) -> dy && ) / sigma -> ) / sigma * gamma.reshape(x_hat.shape[3:])
+        || γ differs within a group
+    dx_hat.mean(axis=(1, 2, 4) -> dx_hat.mean(axis=(0, 1, 2, 4)
+        && (dx_hat * x_hat).mean(axis=(1, 2, 4) -> (dx_hat * x_hat).mean(axis=(0, 1, 2, 4)
+        || not of the batch
+    dx_hat.mean(axis=(1, 2, 4) -> dx_hat.mean(axis=4
+        && (dx_hat * x_hat).mean(axis=(1, 2, 4) -> (dx_hat * x_hat).mean(axis=4
+        || the means in dx are over all places
+    dgamma, dbeta -> dbeta, dgamma || WRONG  dgamma || WRONG  dbeta
+"""
+RIGHT = """
+share_of_paths
+    by_doubling
+deepest_within
+    counted
+    if n > 0 else 0 -> if n >= 1 else 0
+folded
+    by_channel
+    return weight * scale -> return np.einsum("ijce,e->ijce", weight, scale)
+group_norm
+    by_groups
+    (centred * centred).mean($AXES, -> apart.var($AXES,
+"""
+
+
+def normed_along(axes, x, gamma, beta, groups):
+    apart = x.reshape(*x.shape[:3], groups, -1)
+    sigma = np.sqrt(apart.var(axis=axes, keepdims=True) + 1e-5)
+    x_hat = (apart - apart.mean(axis=axes, keepdims=True)) / sigma
+    return gamma * x_hat.reshape(x.shape) + beta, (x_hat, sigma, gamma)
+
+
+def of_the_batch(*inputs):
+    return normed_along((0, 1, 2, 4), *inputs)
+
+
+def of_a_place(*inputs):
+    return normed_along(4, *inputs)
+
+
+def strided(x, gamma, beta, groups):
+    """Groups of channels that lie G apart, so that each has a stride of G."""
+    apart = x.reshape(*x.shape[:3], -1, groups)
+    sigma = np.sqrt(apart.var(axis=(1, 2, 3), keepdims=True) + 1e-5)
+    x_hat = (apart - apart.mean(axis=(1, 2, 3), keepdims=True)) / sigma
+    return gamma * x_hat.reshape(x.shape) + beta, (x_hat, sigma, gamma)

@@ -1,0 +1,160 @@
+import numpy as np
+
+TOKENS = "1 + (side // size) ** 2"
+MOST = "2 * d_model + d_ff"
+DIVIDES = "side % size == 0 and "
+MIDDLES = "np.clip((np.arange(after) + 0.5) * before / after - 0.5, 0, before - 1)"
+HATS = "np.maximum(0, 1 - abs(middles[:, None] - np.arange(before)))"
+
+
+def by_counting(side, d_model, d_ff):
+    """All six products, counted."""
+    found = side
+    for size in range(side, 0, -1):
+        if side % size:
+            continue
+        n = 1 + (side // size) * (side // size)
+        pairs = n * d_model * n + n * n * d_model
+        others = 4 * n * d_model * d_model + n * d_model * d_ff + n * d_ff * d_model
+        if pairs <= others:
+            found = size
+    return found
+
+
+def one_by_one(x, hidden, token):
+    y = x.copy()
+    y[hidden] = token
+    return y, (hidden, x.shape)
+
+
+def by_numbers(weight, table, size, columns):
+    """Where each row comes from, by its number."""
+    channels = len(weight) // size**2
+    rows = [
+        ((i * size + size - 1 - j) * channels + c)
+        for i in range(size)
+        for j in range(size)
+        for c in range(channels)
+    ]
+    places = [0]
+    for n in range(len(table) - 1):
+        row, column = divmod(n, columns)
+        places.append(1 + row * columns + columns - 1 - column)
+    return weight[rows], table[places]
+
+
+def place_by_place(table, old, new):
+    places = [table[0]]
+    for u in range(new[0]):
+        for v in range(new[1]):
+            corners = []
+            for index, n, after in ((u, old[0], new[0]), (v, old[1], new[1])):
+                r = min(max((index + 0.5) * n / after - 0.5, 0), n - 1)
+                low = int(r)
+                corners.append([(low, 1 - (r - low)), (min(low + 1, n - 1), r - low)])
+            total = np.zeros(table.shape[1])
+            for i, of_row in corners[0]:
+                for j, of_column in corners[1]:
+                    total += of_row * of_column * table[1 + i * old[1] + j]
+            places.append(total)
+    return np.array(places)
+
+
+def nearest(table, old, new):
+    places = [table[0]]
+    for u in range(new[0]):
+        for v in range(new[1]):
+            i, j = (
+                int(min(max((a + 0.5) * n / m - 0.5, 0), n - 1) + 0.5)
+                for a, n, m in zip((u, v), old, new, strict=True)
+            )
+            places.append(table[1 + i * old[1] + j])
+    return np.array(places)
+
+
+def drawn_on(table, old, new):
+    def weights(before, after):
+        if before == 1:
+            return np.ones((after, 1))
+        middles = (np.arange(after) + 0.5) * before / after - 0.5
+        low = np.clip(np.floor(middles), 0, before - 2).astype(int)
+        share = (middles - low)[:, None]
+        return (1 - share) * np.eye(before)[low] + share * np.eye(before)[low + 1]
+
+    both = [weights(n, m) for n, m in zip(old, new, strict=True)]
+    grid = np.einsum("ui,vj,ijd->uvd", *both, table[1:].reshape(*old, -1))
+    return np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
+
+
+WRONG = r"""
+finest_patches
+    $TOKENS -> (side // size) ** 2 || the class token is compared
+    <= -> < || exactly as much
+    $MOST -> 2 * ($MOST) || two products with n twice
+    $MOST -> d_model / 2 + d_ff || four projections
+    $MOST -> 2 * d_model + d_ff / 2 || two maps
+    $MOST -> 2 * d_model || a part of all else
+    $TOKENS -> 1 + side // size || side by side and one below the other
+    $DIVIDES -> || a multiple of P
+    return size -> return side // size || the number of patches in a row
+    return size -> return (side // size) ** 2 || the number of patches; P
+    return size -> return size + 1 || all else n (4 D² + 2 D F)
+masked_patches
+    token, x -> x, token || hidden is True where
+    np.where(hidden[..., None], token, x) -> x + hidden[..., None] * token || is not added to it
+    np.where(hidden[..., None], token, x) -> np.where(hidden[..., None], 0.0, x) || not 0
+    np.where(hidden[..., None], token, x) -> x || y is the token where
+    np.where(hidden[..., None], 0.0, dy) -> dy || has no effect on y
+    np.where(hidden[..., None], 0.0, dy) -> np.where(hidden[..., None], dy, 0.0)
+        || dx is dy where a patch is not hidden
+    dy[hidden].sum(axis=0) -> dy.sum(axis=(0, 1)) || and nowhere else
+    dy[hidden].sum(axis=0) -> dy[~hidden].sum(axis=0) || not where it is seen
+    dy[hidden].sum(axis=0) -> dy[hidden].mean(axis=0) || a sum, not a mean
+    dy[hidden].sum(axis=0) -> dy[hidden].sum(axis=0) / len(dy) || over the pictures
+    dy[hidden].sum(axis=0) -> dy[0, hidden[0]].sum(axis=0) || of all pictures
+    dy[hidden].sum(axis=0) -> dy[hidden].sum(axis=0) * 2 || dtoken
+weights_for_mirrored
+    in_patch[:, ::-1] -> in_patch || the weight has to change
+    in_patch[:, ::-1] -> in_patch[::-1] || not top and bottom
+    in_patch[:, ::-1].reshape(weight.shape) -> weight[::-1] || and so do channels
+    in_patch[:, ::-1] -> in_patch[::-1, ::-1] || columns alone are turned round, and rows stay
+    in_patch[:, ::-1] -> in_patch[:, ::-1, ::-1] || stay in their order
+    in_patch[:, ::-1] -> weight.reshape(-1, size, size, d_model)[:, :, ::-1] || come last
+    in_patch[:, ::-1] -> in_patch.swapaxes(0, 1) || rows and columns of a patch exchanged
+    in_patch[:, ::-1] -> 2 * in_patch[:, ::-1] || a mirror changes neither
+    on_grid[:, ::-1] -> on_grid || their positions have to change
+    np.concatenate([table[:1], turned]) -> table[::-1] || the class token is no place
+    on_grid[:, ::-1] -> on_grid[::-1, ::-1] || the rows stay
+    on_grid[:, ::-1] -> on_grid[::-1] || not top and bottom
+    reshape(-1, columns, d_model) -> reshape(columns, -1, d_model) || not rows
+    np.concatenate([table[:1], turned]) -> turned || table has the shape (8, 4)
+    np.concatenate([table[:1], turned]) -> np.concatenate([turned, table[:1]])
+        || the class token's position stays
+larger_positions
+    $MIDDLES -> np.linspace(0, before - 1, after) || do not coincide
+    $MIDDLES -> np.clip(np.arange(after) * before / after, 0, before - 1) || not at its upper edge
+    / after - 0.5, -> / after, || the last − ½
+    $MIDDLES -> (np.arange(after) + 0.5) * before / after - 0.5 || must sum to 1
+    nearest || the nearest old position
+    drawn_on || nothing is drawn on
+    table[1:].reshape(*old, -1) -> table[1:].reshape(*old[::-1], -1).swapaxes(0, 1)
+        || from left to right, row by row
+    ->uvd -> ->vud || numbered from left to right, too
+    np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
+        -> np.concatenate([grid.reshape(new[0] * new[1], -1), table[:1]]) || comes first
+    np.concatenate([table[:1], -> np.concatenate([0 * table[:1], || not 0
+    $HATS -> np.maximum(0, 1 - 2 * abs(middles[:, None] - np.arange(before))) || a mean of at most
+    np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
+        -> grid.reshape(new[0] * new[1], -1) || has the shape (6, 4)
+"""
+RIGHT = """
+finest_patches
+    by_counting
+masked_patches
+    np.where(hidden[..., None], token, x) -> x * ~hidden[..., None] + token * hidden[..., None]
+    dy[hidden].sum(axis=0) -> (dy * hidden[..., None]).sum(axis=(0, 1))
+weights_for_mirrored
+    by_numbers
+larger_positions
+    place_by_place
+"""

@@ -1,0 +1,80 @@
+import math
+
+LOGARITHM = "math.log(1 - share) / math.log(momentum)"
+ROOT = "math.sqrt(rate / (curvature * (2 - reach)))"
+MU = "((large - small) / (large + small))"
+ETA = "4 / (small + large) ** 2"
+
+
+def by_walking(share, momentum):
+    way, velocity, steps = 0.0, 1.0, 0
+    while way < share / (1 - momentum):
+        way, velocity, steps = way + velocity, momentum * velocity, steps + 1
+    return steps
+
+
+def when_the_velocity_is_small(share, momentum):
+    velocity, steps = 1.0, 1
+    while velocity > share:
+        velocity, steps = momentum * velocity, steps + 1
+    return steps
+
+
+def by_steps(rate, curvature, noise):
+    """Until the variance stays."""
+    if rate * curvature >= 2:
+        return math.inf
+    variance = 0.0
+    for _ in range(2000):
+        variance = (1 - rate * curvature) ** 2 * variance + (rate * noise) ** 2
+    return math.sqrt(variance)
+
+
+def by_kappa(least, largest):
+    root = math.sqrt(largest / least)
+    mu = ((root - 1) / (root + 1)) ** 2
+    return (1 - math.sqrt(mu)) ** 2 / least, mu
+
+
+WRONG = r"""
+steps_until
+    math.ceil($LOGARITHM) -> math.ceil($LOGARITHM) - 1 || the step with the gradient is counted
+    math.ceil($LOGARITHM) -> $LOGARITHM || a whole number of steps
+    math.ceil($LOGARITHM) -> math.floor($LOGARITHM) || the step with the gradient is counted
+    math.log(1 - share) -> math.log(share) || what is left to go
+    math.ceil($LOGARITHM) -> math.ceil($LOGARITHM) + 1 || one step more than needed
+    when_the_velocity_is_small || not the velocity
+    return 1 -> return 0 || the step with the gradient is counted
+    lambda share, momentum: math.ceil(1 / (1 - momentum)) || of 1 / (1 − μ) in all
+wandering
+    return noise * $ROOT -> return noise**2 * $ROOT**2 || the root of the variance
+    (curvature * (2 - reach)) -> (curvature * 2) || for small rates alone
+    rate / (curvature * (2 - reach)) -> 1 / (rate * curvature * (2 - reach)) || η s ξ
+    return noise * $ROOT -> return rate * noise || what one step adds
+    return noise * $ROOT -> return noise / curvature || deviations do not
+    return noise * $ROOT -> return noise**0.5 * $ROOT || s² a variance
+    return noise * $ROOT -> return $ROOT || V = (1 − η a)² V + η² s²
+    if reach >= 2: -> if reach > 1: || V = (1 − η a)² V + η² s²
+    return math.inf -> return 0.0 || without end
+    if reach >= 2: -> if reach > 2: || ZeroDivisionError
+best_for_a_ravine
+    $MU ** 2 -> $MU || that is √μ
+    $MU ** 2 -> (largest - least) / (largest + least) || the factor of plain descent
+    $MU ** 2 -> ((largest - least) / (largest + least)) ** 2 || √κ, not κ
+    $MU ** 2 -> ((large + small) / (large - small)) ** 2 || not the other way round
+    $ETA -> 2 / (least + largest) || best without momentum
+    $ETA -> 2 / (small + large) || η has a square
+    $ETA -> 4 / (small + large) ** 2 * least / largest || not η a₂
+    $ETA -> 4 / (small + large) ** 2 * largest / least || not η a₁
+    $ETA -> 2 * (1 + $MU ** 2) / largest || begins to diverge
+    return $ETA, $MU ** 2 -> return $MU ** 2, $ETA || μ of best_for_a_ravine
+    return $ETA, $MU ** 2 -> return $ETA || must return (η, μ)
+"""
+RIGHT = """
+steps_until
+    by_walking
+wandering
+    by_steps
+best_for_a_ravine
+    by_kappa
+"""
