@@ -139,7 +139,7 @@ def of_pairs(steps=800, an_epoch=210):
     transformer = dict(d_model=128, d_ff=512, num_encoder_layers=2, num_decoder_layers=2)
     recipes = {
         "Transformer": ("multi30k-quick", transformer),
-        "GRU": ("gru-attention", dict(d_model=128, d_hidden=272)),
+        "GRU": ("gru-attention", dict(d_model=128, d_hidden=216)),
     }
     rows = {}
     for name, (recipe, sizes) in recipes.items():
