@@ -9,6 +9,7 @@ pairs        a Transformer and a GRU with attention, with 3 to 100 % of Multi30k
 norms        batch norm and layer norm in the small network, by the size of a batch
 optimizers   SGD, momentum, Adam and AdamW, each with its own sweep of rates
 starts       AlexNet from the paper's deviation and from others
+schedules    when the rate falls to a tenth: never, too early, after half, slowly
 
 A row is a recipe with a few fields changed, trained with each seed: the mean loss of its steps in
 twenty parts of the training, and what its best epoch says wrongly, of 5,000 pictures that it has
@@ -98,7 +99,7 @@ def of_depth():
         for name, shortcut in kinds
     }
     rows |= {f"shortcuts {s}, 56 layers": dict(depth=56, shortcut=s) for s in ("B", "C")}
-    common = dict(width_factor=0.5, train_share=0.3, epochs=6, warmup_steps=100)
+    common = dict(width_factor=0.5, train_share=0.3, epochs=6, warmup_steps=100, schedule="step")
     return Claim("plain-20", common, rows, looks=blocks)
 
 
@@ -186,6 +187,21 @@ def of_starts():
     return Claim("alexnet-small", dict(train_share=0.3, epochs=6, warmup_steps=100), rows)
 
 
+def of_schedules():
+    plateaus = {
+        "after one epoch that is not better": dict(plateau_epochs=1),
+        "after three": dict(plateau_epochs=3),
+        "never": dict(plateau_epochs=100),
+    }
+    rows = {f"a tenth {when}": dict(schedule="plateau", **how) for when, how in plateaus.items()}
+    rows |= {
+        "a tenth after half, a hundredth after 3/4": dict(schedule="step"),
+        "linearly to 0": dict(schedule="linear"),
+        "half a cosine to 0": dict(schedule="cosine"),
+    }
+    return Claim("cnn", dict(num_features=16, train_share=0.3, epochs=16, warmup_steps=100), rows)
+
+
 CLAIMS = {
     "depth": of_depth,
     "alexnet": of_alexnet,
@@ -194,6 +210,7 @@ CLAIMS = {
     "norms": of_norms,
     "optimizers": of_optimizers,
     "starts": of_starts,
+    "schedules": of_schedules,
 }
 
 
