@@ -11,7 +11,7 @@ import ladder
 import multi30k
 import picture_claims
 import pytest
-from tiny_run import config_for
+from tiny_run import config_for, resize_toy_corpus
 from tiny_workload import let_files_take_data_dir
 
 from minitransformer.runs.checkpoint.file import load_checkpoint
@@ -219,6 +219,28 @@ def test_each_row_of_a_claim_has_its_course_its_errors_and_what_its_blocks_do(ra
             assert len(scores["responses"]) == len(scores["gradients"]) == 3
     assert plain["seeds"][0]["course"] != residual["seeds"][0]["course"]
     assert (of.folder / "plot.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_rows_of_translators_have_nll_and_bleu(tmp_path, monkeypatch, capsys):
+    resize_toy_corpus(monkeypatch, {"train": 60, "validation": 12, "test": 12})
+    sizes = dict(d_model=8, num_heads=2, d_ff=16, epochs=2, batch_tokens=400, vocabulary_size=150)
+    rows = {"all": {}, "half": {"train_share": 0.5}}
+    claim = picture_claims.Claim("toy", sizes, rows)
+    monkeypatch.setitem(picture_claims.CLAIMS, "pairs", lambda: claim)
+    file = tmp_path / "pairs.json"
+    options = ["pairs", "--runs", str(tmp_path), "--json", str(file), "--seeds", "1"]
+    assert picture_claims.main([*options, "--plot", str(tmp_path / "plot.png")]) == 0
+    table = capsys.readouterr().out
+    for row in json.loads(file.read_text())["rows"]:
+        (scores,) = row["seeds"]
+        run = run_at(tmp_path / "pairs" / f"{row['row']}-1")
+        validations = [e["nll"] for e in run.log.entries() if e["kind"] == "validation"]
+        assert scores["NLL"]["held out"] == min(validations)
+        assert scores["NLL"]["test"] != min(validations)
+        assert 0 <= scores["BLEU"]["test"] <= 100
+        shown = f"| {min(validations):.3f} | {scores['NLL']['test']:.3f} |"
+        assert shown in table
 
 
 @pytest.mark.parametrize("claim", picture_claims.CLAIMS)
