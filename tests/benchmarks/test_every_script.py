@@ -18,6 +18,7 @@ SLOW = BESIDE_PYTORCH | {
     "fashion_mnist",
     "fine_tuning",
     "ladder",
+    "norms",
     "picture_claims",
     "precision",
     "profile_step",

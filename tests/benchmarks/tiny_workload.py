@@ -193,6 +193,13 @@ def of_few_changes(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def of_few_norms(script, folder, patch):
+    """Translators so small that they learn nothing, from forty pairs."""
+    patch.setattr(script, "WIDE", dict(d_model=8, num_heads=2, d_ff=8, num_encoder_layers=1))
+    options = "--sizes", 4, 8, "--seeds", 1, 2, "--sentences", 40, "--epochs", 2
+    return [*options, "--json", folder / "norms.json"]
+
+
 def of_a_small_voice(script, folder, patch):
     """A Llama that was made up, and has no end; which chat says little with."""
     options = [gguf_file.imported(folder), "--threads", 1, "--prompt", 8, "--characters", 600]
@@ -244,6 +251,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         measuring=dict(pieces=40, tokens=256),
         MODELS=("toy", "tiny"),
     ),
+    "norms": of_few_norms,
     "picture_claims": of_few_claims,
     "pictures": of_tiny_networks,
     "precision": of_batches(4, "--steps", 4, "--peak-learning-rate", 0.01),
