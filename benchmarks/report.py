@@ -45,6 +45,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "fashion_mnist": "Fashion-MNIST",
     "picture_claims": "What the papers on pictures claim",
     "norms": "Batch norm in a translator",
+    "covariate_shift": "Internal covariate shift",
     "fine_tuning": "What pre-training is worth where labels are few",
     "loss_curve": "The course of training",
     "precision": "What rounding in matrix products does to training",

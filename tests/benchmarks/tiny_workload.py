@@ -200,6 +200,16 @@ def of_few_norms(script, folder, patch):
     return [*options, "--json", folder / "norms.json"]
 
 
+def of_few_shifts(script, folder, patch):
+    """Networks that see forty pictures once."""
+    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
+    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
+    patch.setattr(script, "shapes_corpus", drawn)
+    patch.setattr(script, "SIZE", 4)
+    options = "--rates", 0.01, 0.1, "--seeds", 1, 2, "--pictures", 48, "--epochs", 1
+    return [*options, "--json", folder / "covariate_shift.json"]
+
+
 def of_a_small_voice(script, folder, patch):
     """A Llama that was made up, and has no end; which chat says little with."""
     options = [gguf_file.imported(folder), "--threads", 1, "--prompt", 8, "--characters", 600]
@@ -251,6 +261,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
         measuring=dict(pieces=40, tokens=256),
         MODELS=("toy", "tiny"),
     ),
+    "covariate_shift": of_few_shifts,
     "norms": of_few_norms,
     "picture_claims": of_few_claims,
     "pictures": of_tiny_networks,

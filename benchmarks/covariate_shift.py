@@ -1,0 +1,214 @@
+"""Does batch norm help because the inputs of a layer change less as the layers before it learn?
+
+    python benchmarks/covariate_shift.py
+
+So Ioffe and Szegedy (2015) explain it, and call the change internal covariate shift. Santurkar et
+al. (2018) made the change larger on purpose, by noise behind each norm, and saw no harm. Here a
+small network learns the shapes with batch norm; with batch norm and, behind each, a shift and a
+scale of every channel that are drawn anew in every step, small or large ones; with layer norm of
+the channels; and without any norm.
+
+The shift is that of the second and third convolution's inputs: how far the mean of each channel
+moves in a step, relative to its deviation, for the same pictures. The rate of each kind is the best
+of some, by what is said rightly of pictures that it does not learn from; the test's are others.
+"""
+
+import itertools
+import json
+import statistics
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import _options
+import numpy as np
+from _machine import machine, numpy_blas
+from threadpoolctl import threadpool_limits
+
+from minitransformer.core.module import Module
+from minitransformer.core.twins import accelerated
+from minitransformer.data.images.batches import picture_batches
+from minitransformer.data.images.shapes import shapes_corpus
+from minitransformer.data.images.statistics import PictureStatistics
+from minitransformer.layers.batch_norm import BatchNorm
+from minitransformer.layers.pooling import max_pooling
+from minitransformer.models.convolution_norm import NORMS
+from minitransformer.models.small_network import SmallNetwork, SmallNetworkConfig
+from minitransformer.optim.schedule import linear_decay
+from minitransformer.optim.sgd import SGD
+
+RATES = 0.01, 0.03, 0.1
+EPOCHS = 4
+SIZE = 32  # pictures of a batch
+LEARNED = 4000  # pictures
+SEEN = 200  # pictures that tell how far inputs have moved
+EVERY = 10  # steps, so far apart that is looked at
+
+
+class ShiftedBatchNorm(BatchNorm):
+    """A batch norm and, in training, a scale and a shift of each channel, drawn in each step."""
+
+    deviation = 0.05  # of the shifts, and of the logarithms of the scales
+
+    def forward(self, x, rng=None):
+        y, cache = super().forward(x, rng)
+        if rng is None:
+            return y, (cache, 1.0)
+        channels = y.shape[-1]
+        scale = np.exp(rng.normal(0, self.deviation, channels)).astype(y.dtype)  # (C,)
+        shift = rng.normal(0, self.deviation, channels).astype(y.dtype)  # (C,)
+        return y * scale + shift, (cache, scale)
+
+    def backward(self, dy, cache):
+        cache, scale = cache
+        return super().backward(dy * scale, cache)
+
+
+class FarShiftedBatchNorm(ShiftedBatchNorm):
+    """The same with ten times the noise."""
+
+    deviation = 0.5
+
+
+class NoNorm(Module):
+    """What is given, where a norm would stand."""
+
+    def __init__(self, channels):
+        pass
+
+    def forward(self, x, rng=None):
+        return x, None
+
+    def backward(self, dy, cache):
+        return dy
+
+
+KINDS = {
+    "batch norm": BatchNorm,
+    "batch norm, shifted on purpose": ShiftedBatchNorm,
+    "batch norm, shifted far": FarShiftedBatchNorm,
+    "layer norm": NORMS["layer-norm"],
+    "no norm": NoNorm,
+}
+
+
+def main(arguments=None):
+    """Train, print a table and write the JSON; returns the exit status."""
+    options = _parsed(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    result = {"kind": "covariate_shift", **machine(["covariate_shift.py", *given])}
+    result |= {"blas": numpy_blas(), "pictures": options.pictures, "rows": []}
+    corpus = shapes_corpus()
+    splits = corpus["train"][: options.pictures], corpus["validation"], corpus["test"]
+    with threadpool_limits(1, user_api="blas"), accelerated(True):
+        for kind, rate in itertools.product(KINDS, options.rates):
+            seeds = [trained(kind, rate, seed, splits, options.epochs) for seed in options.seeds]
+            result["rows"].append({"norm": kind, "rate": rate, "seeds": seeds})
+    print(table(result))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def trained(kind, rate, seed, splits, epochs):
+    """A dict of what comes of a training; of one that explodes its loss is infinite."""
+    learned, held_out, test = splits
+    statistics_of = PictureStatistics.of(learned)
+    with patch.dict(NORMS, {"batch-norm": KINDS[kind]}):
+        config = SmallNetworkConfig(28, 28, 1, 10, num_features=16, dropout=0.0)
+        model = SmallNetwork(config, seed=seed)
+    sgd, shifts, losses, before = SGD(model.flat, momentum=0.9), [], [], None
+    steps = epochs * -(-len(learned) // SIZE)
+    asked = statistics_of.normalized(held_out.pictures[:SEEN])
+
+    def prepare(pictures, rng):
+        return statistics_of.normalized(pictures)
+
+    epochs_of = (picture_batches(learned, SIZE, prepare, (seed, e)) for e in range(epochs))
+    for step, batch in enumerate(itertools.chain.from_iterable(epochs_of), start=1):
+        model.zero_grad()
+        rng = np.random.default_rng((seed, step))
+        with np.errstate(all="ignore"):
+            (loss, _), cache = model.loss(batch, rng)
+            model.loss_backward(1.0, cache)
+        if not np.isfinite(loss):
+            return {"loss": None, "shift": None, "held out": 0.1, "test": 0.1}
+        losses.append(float(loss))
+        if step % EVERY in (0, 1):  # before and after one step
+            now = inputs_of(model, asked, rng)
+            if before is not None and step % EVERY == 1:
+                shifts.append(moved(before, now))
+            before = now
+        sgd.step(linear_decay(step, rate, max(1, steps // 10), steps))
+    return {
+        "loss": statistics.mean(losses[-max(1, steps // 5) :]),
+        "shift": statistics.mean(shifts),
+        "held out": rightly(model, held_out, statistics_of),
+        "test": rightly(model, test, statistics_of),
+    }
+
+
+def inputs_of(model, pictures, rng):
+    """Mean and deviation of each channel of what the second and third convolution are given.
+
+    As in training, but that nothing is noted of it.
+    """
+    buffers = [(buffer, buffer.data.copy()) for _, buffer in model.named_buffers()]
+    found, x = [], pictures
+    for layer in model.convolutions[:-1]:
+        x, _ = layer.forward(x, rng)
+        x, _ = max_pooling(x, 2)
+        found.append((x.mean(axis=(0, 1, 2)), x.std(axis=(0, 1, 2))))
+    for buffer, data in buffers:
+        buffer.data = data
+    return found
+
+
+def moved(before, now):
+    """How far means have moved, in deviations, the mean over channels of both layers."""
+    moves = [
+        np.abs(mean - old) / np.maximum(deviation, 1e-6)
+        for (old, deviation), (mean, _) in zip(before, now, strict=True)
+    ]
+    return float(np.concatenate(moves).mean())
+
+
+def rightly(model, corpus, statistics_of):
+    """The share of pictures of which the right class is said."""
+    logits, _ = model.logits(statistics_of.normalized(corpus.pictures))
+    return float((logits.argmax(axis=-1) == corpus.labels).mean())
+
+
+def table(result):
+    """The best rate of each norm as Markdown, mean ± deviation of the seeds."""
+    header = "norm", "rate", "shift in a step", "loss at the end", "right: test"
+    lines = [header, ("---", *("---:",) * (len(header) - 1))]
+    for kind in KINDS:
+        rows = [row for row in result["rows"] if row["norm"] == kind]
+        best = max(rows, key=lambda row: statistics.mean(s["held out"] for s in row["seeds"]))
+        seeds = best["seeds"]
+        cells = [_spread([s[name] for s in seeds], 3) for name in ("shift", "loss")]
+        test = _spread([100 * seed["test"] for seed in seeds], 1) + " %"
+        lines.append((kind, f"{best['rate']:g}", *cells, test))
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _spread(values, digits):
+    if None in values:
+        return "exploded"
+    mean = f"{statistics.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+
+def _parsed(arguments):
+    parser = _options.parser(__doc__.splitlines()[0])
+    parser.add_argument("--rates", type=float, nargs="+", default=RATES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--pictures", type=int, default=LEARNED, help="to learn from")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="times through all of them")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to a file")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
