@@ -224,8 +224,9 @@ print(f"{weight.size + E} parameters; any linear map from x to y would have {eve
 # %% [markdown]
 # ### What a kernel can see
 #
-# Four kernels that nobody had to learn. The first is large where it is brighter above than below, the second where it is
-# brighter to the left than to the right, the third where a pixel is brighter than those around it. The fourth is a mean:
+# Four kernels that nobody had to learn. The first is large where it is brighter above than below, the second where it
+# is brighter to the left than to the right, the third where a pixel is brighter than those around it. The fourth is a
+# mean:
 
 # %%
 down = np.array([[1.0, 2.0, 1.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -1.0]])

@@ -41,6 +41,7 @@ from minitransformer.data.images.batches import PictureBatch
 from minitransformer.data.images.shapes import shapes_corpus
 from minitransformer.gradcheck import check_pair
 from minitransformer.layers.batch_norm import batch_norm, batch_norm_backward, running_norm_backward
+from minitransformer.layers.layer_norm import layer_norm, layer_norm_backward
 from minitransformer.layers.relu import relu
 from minitransformer.models.residual_blocks import Block, Identity
 from minitransformer.models.residual_network import ResidualNetwork, ResidualNetworkConfig
@@ -235,8 +236,9 @@ panels[0].legend(loc="upper right")
 plt.show()
 
 # %% [markdown]
-# Nothing vanishes. At the start the plain network's gradient even grows on its way to the first layers. Later it differs
-# from layer to layer, and is lost in none. He and others report the same: with batch norm the gradients are healthy.
+# Nothing vanishes. At the start the plain network's gradient even grows on its way to the first layers. Later it
+# differs from layer to layer, and is lost in none. He and others report the same: with batch norm the gradients are
+# healthy.
 #
 # But a gradient is more than its length. It says how the loss changes *here*. A step is only as good as the gradient
 # still holds at its end. So take a step against the gradient, work the gradient out again, and compare the two
@@ -283,11 +285,12 @@ axes.legend(loc="center left")
 plt.show()
 
 # %% [markdown]
-# Lines are means of three seeds at the start, points the seeds. In the plain network of 32 layers the shortest step turns
-# the gradient to a right angle. In the other three it still holds after three times as much. **The gradient of a deep
-# plain network has a good length, and is about a place that one has left after a thousandth of the way.** (Balduzzi and
-# others 2017 looked at the same from another side, as the pictures change: they call such gradients shattered. That this
-# goes together with degradation is no proof that it is the cause. He and others left the cause open.)
+# Lines are means of three seeds at the start, points the seeds. In the plain network of 32 layers the shortest step
+# turns the gradient to a right angle. In the other three it still holds after three times as much. **The gradient of a
+# deep plain network has a good length, and is about a place that one has left after a thousandth of the way.**
+# (Balduzzi and others 2017 looked at the same from another side, as the pictures change: they call such gradients
+# shattered. That this goes together with degradation is no proof that it is the cause. He and others left the cause
+# open.)
 #
 # So two things are to be told apart. Lengths are what batch norm keeps in order, and that is the next two sections.
 # What a shortcut does comes in section 5.
@@ -319,9 +322,9 @@ assert sizes[0.5, False] < 1e-6 < 1e6 < sizes[2.0, False]
 assert all(abs(sizes[factor, True] - 1) < 0.02 for factor in (0.5, 1.0, 2.0))
 
 # %% [markdown]
-# A factor for each layer is a factor to the power of 31 for all. Even that of 1 has lost some, to the zeros around these
-# small pictures. And learning changes each factor, so that each layer has to follow what those before it do. Ioffe and Szegedy (2015) put the size in order behind each layer, by
-# what can be seen of it in the batch.
+# A factor for each layer is a factor to the power of 31 for all. Even that of 1 has lost some, to the zeros around
+# these small pictures. And learning changes each factor, so that each layer has to follow what those before it do.
+# Ioffe and Szegedy (2015) put the size in order behind each layer, by what can be seen of it in the batch.
 #
 # ### The definition
 #
@@ -389,9 +392,9 @@ axes.legend()
 plt.show()
 
 # %% [markdown]
-# **The gradient that comes through is what a straight line does not explain.** The assertion says it, and the derivation
-# will. The height of the line is what a shift of the whole feature could gain, and its slope what a scale could. The
-# norm undoes both, so nothing can be gained by either.
+# **The gradient that comes through is what a straight line does not explain.** The assertion says it, and the
+# derivation will. The height of the line is what a shift of the whole feature could gain, and its slope what a scale
+# could. The norm undoes both, so nothing can be gained by either.
 #
 # ### Derivation
 #
@@ -414,8 +417,9 @@ plt.show()
 # = \frac2N (x_n - \mu) - \frac{2}{N^2} \sum_m (x_m - \mu) .
 # $$
 #
-# The last sum is 0, as deviations from a mean add up to 0. So $\partial \sigma / \partial x_n = (x_n - \mu) / (N \sigma)
-# = \hat x_n / N$: what lies above the mean widens, what lies below narrows when it grows.
+# The last sum is 0, as deviations from a mean add up to 0. So
+# $\partial \sigma / \partial x_n = (x_n - \mu) / (N \sigma) = \hat x_n / N$: what lies above the mean widens, what lies
+# below narrows when it grows.
 #
 # *The normalised value.* $\hat x_m = (x_m - \mu) / \sigma$ by the quotient rule:
 #
@@ -443,10 +447,11 @@ plt.show()
 # ### What the formula says
 #
 # Let $\varepsilon = 0$, and take the $N$ values as vectors. Then $\mathbf 1 \cdot \mathbf 1 = N$,
-# $\hat x \cdot \hat x = N$, as the mean square of $\hat x$ is 1, and $\mathbf 1 \cdot \hat x = 0$. The part of $dy$ along
-# $\mathbf 1$ is $\mathbf 1 (\mathbf 1 \cdot dy) / N$, and that along $\hat x$ is $\hat x (\hat x \cdot dy) / N$. These are
-# the two terms. So $dx$ is what is left of $dy$ **orthogonal to $\mathbf 1$ and to $\hat x$**, times $\gamma / \sigma$.
-# That is the remainder of the picture, as the closest line is the part in the plane of $\mathbf 1$ and $\hat x$.
+# $\hat x \cdot \hat x = N$, as the mean square of $\hat x$ is 1, and $\mathbf 1 \cdot \hat x = 0$. The part of $dy$
+# along $\mathbf 1$ is $\mathbf 1 (\mathbf 1 \cdot dy) / N$, and that along $\hat x$ is $\hat x (\hat x \cdot dy) / N$.
+# These are the two terms. So $dx$ is what is left of $dy$ **orthogonal to $\mathbf 1$ and to $\hat x$**, times
+# $\gamma / \sigma$. That is the remainder of the picture, as the closest line is the part in the plane of $\mathbf 1$
+# and $\hat x$.
 #
 # - $\sum_n dx_n = 0$: the gradient of a bias in front of the norm, which has no effect.
 # - $dx$ has the factor $1 / \sigma$: from weights twice as large come gradients half as large.
@@ -524,9 +529,9 @@ print(report)
 assert report.right
 
 # %% [markdown]
-# A mistake that is easily made takes μ and σ for constants in the backward pass. They look like constants where the norm
-# is applied. Then each value is for itself, and the two sums are missing. The package has that backward,
-# for statistics that *are* constants (section 4). Here it is the wrong one:
+# A mistake that is easily made takes μ and σ for constants in the backward pass. They look like constants where the
+# norm is applied. Then each value is for itself, and the two sums are missing. The package has that backward, for
+# statistics that *are* constants (section 4). Here it is the wrong one:
 
 # %%
 report = check_pair(y_alone, running_norm_backward, (x_here, gamma_here, beta_here))
@@ -539,8 +544,8 @@ print(f"\ngradient of a bias in front: right {gains[0]:.0e}, with the mistake {g
 assert gains[0] < 1e-12 < 0.1 < gains[1]
 
 # %% [markdown]
-# dγ and dβ are right, only dx is not. What does it do in a training? A bias in front of the norm gets a gradient, moves,
-# and the loss stays what it was, as the norm takes the bias off again. So it moves on, without an end. Ioffe and
+# dγ and dβ are right, only dx is not. What does it do in a training? A bias in front of the norm gets a gradient,
+# moves, and the loss stays what it was, as the norm takes the bias off again. So it moves on, without an end. Ioffe and
 # Szegedy tell of this in their section 2.
 #
 # PyTorch keeps channels first, so they are moved for it:
@@ -641,8 +646,43 @@ assert moved["batch-norm", 64] < 0.7 * moved["batch-norm", 8]  # 1 / √8 is 0.3
 
 # %% [markdown]
 # From some size on it falls: the statistics are means over $B$ pictures, and the error of such a mean falls as
-# $1 / \sqrt B$. (In the smallest batches it would be larger, if the picture itself were not so large a part of them.) In a training that is a noise, and may even help. Where an answer is wanted it is a fault. LayerNorm has none
-# of it.
+# $1 / \sqrt B$. (In the smallest batches it would be larger, if the picture itself were not so large a part of them.)
+# In a training that is a noise, and may even help. Where an answer is wanted it is a fault. LayerNorm has none of it.
+#
+# ### In a text it sees the future
+#
+# In a Transformer a row is a token, and batch norm would take its means over all tokens of all texts: what is said at
+# one word would hang on later ones. The same is true of a layer norm over a whole sentence, which one finds described
+# now and then. The paper's norms each token by itself. Let $dy$ be random at token 2 of 5 in the first of two texts,
+# and 0 elsewhere. Then $dx$ is not 0 where something of $x$ has a part in that $y$:
+
+# %%
+texts, dtoken = rng.standard_normal((2, 5, 4)), np.zeros((2, 5, 4))
+dtoken[0, 1] = rng.standard_normal(4)
+
+
+def reach(forward, backward, shape, width):
+    """Where dx is not 0, of each token of both texts, for a norm of arrays of another shape."""
+    _, cache = forward(texts.reshape(shape), np.ones(width), np.zeros(width))
+    dx, _, _ = backward(dtoken.reshape(shape), cache)
+    return abs(dx.reshape(texts.shape)).max(axis=-1) > 1e-9
+
+
+reaches = {
+    "batch norm": reach(y_alone, batch_norm_backward, (2, 5, 4), 4),
+    "layer norm of sentences": reach(layer_norm, layer_norm_backward, (2, 20), 20),
+    "layer norm of tokens": reach(layer_norm, layer_norm_backward, (2, 5, 4), 4),
+}
+for name, (first, second) in reaches.items():
+    shown = ("".join("x" if there else "." for there in text) for text in (first, second))
+    print(f"{name:24}", *shown)
+assert reaches["batch norm"].all()
+assert reaches["layer norm of sentences"][0].all()
+assert reaches["layer norm of tokens"].sum() == 1
+
+# %% [markdown]
+# A language model with either of the first two could read the next word off the mean, and in use that word is not
+# there. `benchmarks/norms.py` puts batch norm into a translator all the same.
 #
 # ### Running statistics
 #
@@ -689,10 +729,10 @@ assert notes["a batch of 100"] > 0.1 + notes["batches of 50, of one class"]
 # statistics lag behind.
 #
 # **Small batches.** It is said that batch norm fails in them. Such a claim has to be read with its $N$. Two pictures of
-# 12 × 12 are 288 values a channel in the first layer, and that is no bad mean. Where each picture has *one* row, as behind
-# the last pooling, two are nothing (section 3). `benchmarks/picture_claims.py norms` measures it on Fashion-MNIST, in
-# batches of 2 to 512. Large networks, of which each machine holds two pictures, do suffer: Wu and He (2018) measured it,
-# and norm groups of channels within a picture. An exercise has that.
+# 12 × 12 are 288 values a channel in the first layer, and that is no bad mean. Where each picture has *one* row, as
+# behind the last pooling, two are nothing (section 3). `benchmarks/picture_claims.py norms` measures it on
+# Fashion-MNIST, in batches of 2 to 512. Large networks, of which each machine holds two pictures, do suffer: Wu and He
+# (2018) measured it, and norm groups of channels within a picture. An exercise has that.
 #
 # ## 5 · Residual blocks
 #
@@ -798,8 +838,8 @@ for count in (1, 2, 4):
 assert min(copies[PLAIN, 4]) > 0.8
 
 # %% [markdown]
-# One plain block, two layers, learns it by half, and four not at all. The residual ones only have to unlearn what random
-# weights add.
+# One plain block, two layers, learns it by half, and four not at all. The residual ones only have to unlearn what
+# random weights add.
 #
 # ### Where the sizes do not fit
 #
@@ -820,8 +860,8 @@ for depth in (20, 32, 44, 56, 110):
     assert counts["B"] - counts["A"] == 16 * 32 + 32 * 64 + 2 * (32 + 64)
 
 # %% [markdown]
-# A costs nothing, and B next to it. The paper finds B a little better than A, C a little better than B, and that this is
-# not what the cure of degradation hangs on. Our networks have A.
+# A costs nothing, and B next to it. The paper finds B a little better than A, C a little better than B, and that this
+# is not what the cure of degradation hangs on. Our networks have A.
 #
 # ### How much does a block add?
 #
@@ -851,11 +891,11 @@ for depth, of_seeds in added.items():
 assert added[8].mean() > added[20].mean() > added[32].mean()
 
 # %% [markdown]
-# The more blocks there are, the smaller a part each adds: what comes from a norm has a deviation of about 1, and the sum
-# that it is added to has grown.
+# The more blocks there are, the smaller a part each adds: what comes from a norm has a deviation of about 1, and the
+# sum that it is added to has grown.
 #
-# That is also a way to read section 2. The gradient of a residual network is a sum, and some of its terms go through few
-# layers. Those hold over a longer step. The one product of a plain network turns with each of its factors.
+# That is also a way to read section 2. The gradient of a residual network is a sum, and some of its terms go through
+# few layers. Those hold over a longer step. The one product of a plain network turns with each of its factors.
 #
 # ## 6 · Exercises
 #

@@ -91,8 +91,8 @@ panels[-1].set_xlabel(r"$\theta_1$, flat")
 plt.show()
 
 # %% [markdown]
-# Descent bounces from wall to wall and creeps along the bottom. Momentum bounces less and runs. Networks have ravines of
-# thousands of directions, so this is worth understanding to the end.
+# Descent bounces from wall to wall and creeps along the bottom. Momentum bounces less and runs. Networks have ravines
+# of thousands of directions, so this is worth understanding to the end.
 #
 # ## 2 · A velocity
 #
@@ -122,8 +122,8 @@ plt.show()
 # $\frac\lambda2 \lvert \theta \rvert^2$. (AdamW puts it elsewhere, [lesson 27](27_since_2017.ipynb).)
 #
 # **Nesterov** (1983) takes the gradient where the velocity is about to lead, at $\theta - \eta \mu u$. Call this point
-# $\vartheta$ and keep *it* in place of θ. With $u' = \mu u + g(\vartheta)$ and $\theta' = \theta - \eta u'$ the next point
-# ahead is
+# $\vartheta$ and keep *it* in place of θ. With $u' = \mu u + g(\vartheta)$ and $\theta' = \theta - \eta u'$ the next
+# point ahead is
 #
 # $$
 # \vartheta' = \theta' - \eta \mu u'
@@ -293,10 +293,10 @@ plt.show()
 #
 # ## 5 · The rate divided by ten
 #
-# He and others (2016) divide the rate by 10 twice, and their curves fall like stairs. With a large rate a network bounces
-# between the walls of its ravines, and gets no lower than the noise of its batches lets it (an exercise works that out
-# for one parameter). A smaller one comes down. Here is a small network of three convolutions
-# ([lesson 29](29_seeing.ipynb)) on small pictures, from three seeds, rate 0.3, divided after 250 of 400 steps or not:
+# He and others (2016) divide the rate by 10 twice, and their curves fall like stairs. With a large rate a network
+# bounces between the walls of its ravines, and gets no lower than the noise of its batches lets it (an exercise works
+# that out for one parameter). A smaller one comes down. Here is a small network of three convolutions ([lesson
+# 29](29_seeing.ipynb)) on small pictures, from three seeds, rate 0.3, divided after 250 of 400 steps or not:
 
 # %%
 corpus = shapes_corpus()
@@ -380,7 +380,7 @@ print(check_exercise("ex32", globals()))
 # | a ravine | as bad with momentum as the root of its $\kappa$ without |
 # | traps | steps ten times as long with μ = 0.9: divide the rate when you add it |
 #
-# **Your own Transformer.** `momentum_update`, in the last part of `own.py`; `minitransformer check own` says whether it is
-# right.
+# **Your own Transformer.** `momentum_update`, in the last part of `own.py`; `minitransformer check own` says whether it
+# is right.
 #
 # **Next:** [lesson 31](31_patches.ipynb): a picture cut into patches, which the Transformer reads as a sentence.

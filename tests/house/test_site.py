@@ -70,7 +70,7 @@ def test_the_parts_of_the_course_are_those_of_the_plan_in_its_order():
     parts = [("Ground", ["00_a"]), ("More", ["02_c", "01_b"])]
     assert lessons.parts_of(PARTS, ["00_a", "01_b", "02_c"]) == parts
     plan = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
-    assert len(lessons.parts_of(plan, [path.stem for path in NOTEBOOKS])) == 9
+    assert len(lessons.parts_of(plan, [path.stem for path in NOTEBOOKS])) == 10
 
 
 @pytest.mark.parametrize(("plan", "wrong"), [
