@@ -12,10 +12,8 @@ own. Each of these was new, or new at this size, and can be left out: ReLU in pl
 windows of 3 that stand 2 apart and so overlap, normalisation among near channels, dropout, towers.
 
 Biases are 1 at first where that lets ReLUs see positive inputs: in the convolutions with towers and
-in the linear maps but the last; elsewhere they are 0 (section 5). So it is where weights begin with
-a fixed deviation, as the paper's do. Where it follows from the sizes all biases are 0: what passes
-has its size already, and with ones on top in five layers a quarter of this network began with
-losses of 12 to 18, where to guess is ln 10.
+in the linear maps but the last; elsewhere they are 0 (section 5). That goes with the paper's small
+weights; where weights begin by the sizes of their layers, what passes has its size already.
 
 With pictures of 227 × 227 × 3 and 1000 classes that makes 60,965,224 parameters. (The paper says
 224, with which its sizes do not come out.) The small form, for pictures of some thirty pixels,
@@ -92,6 +90,7 @@ class AlexNetConfig(PictureConfig):
         towers: how many there are.
         dropout: the probability of dropping out, in the two hidden linear maps.
         start: how weights are drawn, a name in ``layers/first_weights.py``.
+        lifted: whether biases are 1 at first where the paper has it so, or 0 everywhere.
         left_out: of the layers none, the ``"third"`` or the ``"fourth"`` convolution, or a
             ``"hidden"`` linear map, to see what each is worth.
     """
@@ -108,6 +107,7 @@ class AlexNetConfig(PictureConfig):
     towers: int = 2
     dropout: float = share(0.5)
     start: str = one_of(tuple(STARTS), "fixed-0.01")
+    lifted: bool = True
     left_out: str = one_of(LEFT_OUT, "none")
 
     def convolutions(self):
@@ -259,7 +259,7 @@ class AlexNet(PictureClassifier):
             for layer, sizes in zip(self.convolutions, config.convolutions(), strict=True)
             if sizes.lifted
         ]
-        if config.start.startswith("fixed"):
+        if config.lifted:
             for layer in (*lifted, *(hidden.linear for hidden in self.hidden)):
                 layer.bias.data[:] = 1
 

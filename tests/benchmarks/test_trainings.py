@@ -221,26 +221,52 @@ def test_each_row_of_a_claim_has_its_course_its_errors_and_what_its_blocks_do(ra
     assert (of.folder / "plot.png").stat().st_size > 10_000
 
 
-@pytest.mark.slow
-def test_rows_of_translators_have_nll_and_bleu(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def claimed(tmp_path, monkeypatch):
+    """Runs a claim of toy translators with these rows; returns the table and the JSON's rows."""
     resize_toy_corpus(monkeypatch, {"train": 60, "validation": 12, "test": 12})
     sizes = dict(d_model=8, num_heads=2, d_ff=16, epochs=2, batch_tokens=400, vocabulary_size=150)
-    rows = {"all": {}, "half": {"train_share": 0.5}}
-    claim = picture_claims.Claim("toy", sizes, rows)
-    monkeypatch.setitem(picture_claims.CLAIMS, "pairs", lambda: claim)
-    file = tmp_path / "pairs.json"
-    options = ["pairs", "--runs", str(tmp_path), "--json", str(file), "--seeds", "1"]
-    assert picture_claims.main([*options, "--plot", str(tmp_path / "plot.png")]) == 0
-    table = capsys.readouterr().out
-    for row in json.loads(file.read_text())["rows"]:
-        (scores,) = row["seeds"]
-        run = run_at(tmp_path / "pairs" / f"{row['row']}-1")
-        validations = [e["nll"] for e in run.log.entries() if e["kind"] == "validation"]
-        assert scores["NLL"]["held out"] == min(validations)
-        assert scores["NLL"]["test"] != min(validations)
+
+    def claimed(rows, *more):
+        claim = picture_claims.Claim("toy", sizes, rows)
+        monkeypatch.setitem(picture_claims.CLAIMS, "pairs", lambda: claim)
+        file = tmp_path / "pairs.json"
+        options = ["pairs", "--runs", str(tmp_path), "--json", str(file), "--seeds", "1", *more]
+        assert picture_claims.main([*options, "--plot", str(tmp_path / "plot.png")]) == 0
+        result = json.loads(file.read_text())
+        return picture_claims.table(result), {row["row"]: row["seeds"] for row in result["rows"]}
+
+    return claimed
+
+
+@pytest.mark.slow
+def test_rows_of_translators_have_the_perplexity_of_a_word_and_bleu(claimed, tmp_path):
+    table, rows = claimed({"all": {}, "half": {"train_share": 0.5}})
+    for name, (scores,) in rows.items():
+        run = run_at(tmp_path / "pairs" / f"{name}-1")
+        entries = [entry for entry in run.log.entries() if entry["kind"] == "validation"]
+        assert scores["held_out"] == [entry["bleu"] for entry in entries]
+        # A word has some tokens, so it is as likely as all of them.
+        assert scores["perplexity"]["test"] > math.exp(max(entry["nll"] for entry in entries))
         assert 0 <= scores["BLEU"]["test"] <= 100
-        shown = f"| {min(validations):.3f} | {scores['NLL']['test']:.3f} |"
-        assert shown in table
+        assert f"| {scores['perplexity']['test']:.2f} | {scores['BLEU']['test']:.1f} |" in table
+
+
+@pytest.mark.slow
+def test_a_training_that_explodes_is_a_row_and_ends_nothing(claimed):
+    rows = {"far": dict(peak_learning_rate=1e4, warmup_steps=1, clip_norm=0.0, epochs=9)}
+    table, found = claimed(rows | {"near": {}})
+    assert found["far"] == [{"seed": 1, "exploded": True}]
+    assert "exploded" in table.splitlines()[2]
+    assert found["near"][0]["steps"]
+
+
+@pytest.mark.slow
+def test_rows_that_nobody_asks_for_stay_in_the_file(claimed):
+    rows = {"all": {}, "half": {"train_share": 0.5}}
+    _, both = claimed(rows)
+    _, again = claimed(rows, "--rows", "half")
+    assert again == both
 
 
 @pytest.mark.parametrize("claim", picture_claims.CLAIMS)

@@ -29,9 +29,8 @@ def test_biases_begin_with_1_where_the_paper_has_it(left_out, convolutions, maps
     assert of == [[{bias} for bias in biases] for biases in (convolutions, maps)]
 
 
-@pytest.mark.parametrize("start", ["he", "glorot"])
-def test_biases_begin_with_0_where_weights_are_drawn_by_their_sizes(start):
-    model = AlexNet(replace(CONFIG, start=start))
+def test_biases_begin_with_0_where_they_are_not_lifted():
+    model = AlexNet(replace(CONFIG, lifted=False))
     layers = [layer for kind in (Convolution2d, Linear) for layer in layers_of(model, kind)]
     assert not any(layer.bias.data.any() for layer in layers)
 
