@@ -73,7 +73,8 @@ def rms_pooling(x, kernel_size):
 
         y = √(mean of x² over the window)
 
-    in each channel for itself, with windows side by side. It lies between mean and maximum.
+    in each channel for itself, with windows side by side. It lies between the mean and the maximum
+    of the sizes |x|.
 
     Args:
         x: (B, Y, X, C), floating.

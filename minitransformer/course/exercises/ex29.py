@@ -89,11 +89,13 @@ def check_dx_as_a_convolution(dx_as_a_convolution):
 def _wrong_dx(dy, weight, shape, stride, padding):
     """What plausible mistakes make of dx, by what to say of them."""
 
-    front = len(weight) - 1 - padding
+    front, size = len(weight) - 1 - padding, len(weight)
 
-    def by(kernel, front=front):
-        spread = np.zeros((B, *(side + len(weight) - 1 for side in shape[1:3]), E))
-        places = (np.arange(size) * stride + front for size in dy.shape[1:3])
+    def by(kernel, front=(front, front)):
+        spread = np.zeros((B, *(side + size - 1 for side in shape[1:3]), E))
+        places = (
+            np.arange(n) * stride + first for n, first in zip(dy.shape[1:3], front, strict=True)
+        )
         spread[:, *np.ix_(*places)] = dy
         return convolution_2d(spread, kernel)[0]
 
@@ -104,14 +106,21 @@ def _wrong_dx(dy, weight, shape, stride, padding):
         "the kernel is to be turned in its columns, too": by(turned[:, ::-1]),
         "rows and columns of the kernel are exchanged": by(turned.swapaxes(0, 1)),
     }
-    behind = [
-        side + len(weight) - 1 - ((size - 1) * stride + 1)
-        for side, size in zip(shape[1:3], dy.shape[1:3], strict=True)
-    ]
-    if min(behind) == max(behind) != front:
+    room = [
+        side + size - 1 - ((n - 1) * stride + 1)
+        for side, n in zip(shape[1:3], dy.shape[1:3], strict=True)
+    ]  # zeros in front of dy and behind it
+    behind = [zeros - front for zeros in room]
+    if behind != [front, front]:
         mistakes["what windows leave over lies at the lower and the right end, not in front"] = by(
-            turned, front=behind[0]
+            turned, behind
         )
+    if padding and min(room) >= size - 1:
+        mistakes["in front of dy there are k − 1 − p zeros: p rows of the gradient fall away"] = by(
+            turned, (size - 1, size - 1)
+        )
+    if room != [front, front]:
+        mistakes["zeros belong behind dy, too"] = by(turned, room)
     return mistakes
 
 

@@ -47,6 +47,8 @@ def check_deepest_within(deepest_within):
             (5, (3, 16, 300), -10_000),
             (5, (3, 16, 300), -16_000),
             (18, (3, 16, 100), 80_000),
+            (4, (3, 16, 10), 12 * 16**2),  # room for a shortcut B, and for no more
+            (4, (3, 16, 10), 9 * 16**2),
         )
     ]
     right = [_deepest(_weights, *case) for case in cases]

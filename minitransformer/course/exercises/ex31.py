@@ -12,7 +12,7 @@ P, C, ROWS, COLUMNS = 3, 2, 2, 4  # the grid of the mirror is not square
 def check_finest_patches(finest_patches):
     hint = "with n tokens the pairs take 2 n² D, and all else n (4 D² + 2 D F)"
     for side, d_model, d_ff in (
-        (840, 68, 400),  # with so many divisors each mistake has a result of its own
+        (840, 110, 360),  # with so many divisors most mistakes have a result of their own
         (28, 8, 33),
         (28, 8, 34),  # 50 tokens, exactly so many as may be
         (224, 768, 3072),
@@ -33,6 +33,9 @@ def check_finest_patches(finest_patches):
             ),
             "attention has four projections": _finest(
                 side, lambda n, d=d_model, f=d_ff: n <= d / 2 + f
+            ),
+            "attention has four projections: queries, keys, values, and the output": _finest(
+                side, lambda n, d=d_model, f=d_ff: n <= 1.5 * d + f
             ),
             "the feed-forward network has two maps": _finest(
                 side, lambda n, d=d_model, f=d_ff: n <= 2 * d + f / 2
@@ -175,6 +178,9 @@ def check_larger_positions(larger_positions):
             ),
             "the new patches are numbered from left to right, too, row by row": np.concatenate(
                 [table[:1], columns_first]
+            ),
+            "row 0 of the table is the class token's; the grid begins at row 1": np.concatenate(
+                [table[:1], positions(_stretch, grid=table[:-1].reshape(*old, D))[1:]]
             ),
             "the class token's position comes first, as in the table": np.concatenate(
                 [expected[1:], table[:1]]

@@ -9,7 +9,10 @@ from minitransformer.gradcheck import CheckError
 @part(10)
 def check_steps_until(steps_until):
     hint = "after t steps they have gone 1 + μ + … + μ^(t−1), of 1 / (1 − μ) in all"
-    for share, momentum in ((0.9, 0.9), (0.5, 0.9), (0.95, 0.5), (0.6, 0.5), (0.3, 0.5), (0.9, 0)):
+    for share, momentum in (
+        *((0.9, 0.9), (0.5, 0.9), (0.95, 0.5), (0.6, 0.5), (0.3, 0.5), (0.9, 0)),
+        *((0.75, 0.5), (0.9375, 0.25)),  # reached exactly, also in floats
+    ):
         gone, way, expected = 1.0, 1 / (1 - momentum), 1
         while gone < share * way:
             gone += momentum**expected
@@ -25,7 +28,7 @@ def check_steps_until(steps_until):
             "it is the way that has this share, not the velocity that has fallen to it": (
                 _steps_to(momentum, share)
             ),
-            "one step more than needed: after the step before it was enough": expected + 1,
+            "one step more than needed: the step before is enough": expected + 1,
         }
         steps_until.expect((share, momentum), expected, hint, mistakes)
 

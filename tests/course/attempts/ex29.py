@@ -50,6 +50,16 @@ def by_the_right_padding(dy, weight, shape, stride, padding):
     return convolution_2d(grid, np.flip(weight, (0, 1)).transpose(0, 1, 3, 2))[0]
 
 
+def with_what_is_left_over_in_front(dy, weight, shape, stride, padding):
+    grid = np.zeros((len(dy), *((n - 1) * stride + 1 for n in dy.shape[1:3]), dy.shape[-1]))
+    grid[:, ::stride, ::stride] = dy
+    behind = len(weight) - 1 - padding
+    sides = zip(shape[1:3], grid.shape[1:3], strict=True)
+    front = [n + len(weight) - 1 - behind - m for n, m in sides]
+    grid = np.pad(grid, ((0, 0), *((some, behind) for some in front), (0, 0)))
+    return convolution_2d(grid, np.flip(weight, (0, 1)).swapaxes(2, 3))[0]
+
+
 def without_what_is_left_over(dy, weight, shape, stride, padding):
     front = len(weight) - 1 - padding
     grid = np.zeros((len(dy), *((n - 1) * stride + 1 for n in dy.shape[1:3]), dy.shape[-1]))
@@ -97,7 +107,9 @@ dx_as_a_convolution
     front = k - 1 - padding -> front = padding || zeros between the entries of dy
     slice(front, end, stride) for end in last
         -> slice(n - 1 - stride * (m - 1), n, stride) for n, m in zip($SIDES)
-        || at the lower and the right end, not in front
+        || belong behind dy, too
+    with_what_is_left_over_in_front || at the lower and the right end, not in front
+    front = k - 1 - padding -> front = k - 1 || k − 1 − p zeros
 rms_pooling
     .mean(axis=(2, 4)) -> .sum(axis=(2, 4)) || not their sum
     np.sqrt($MEAN) -> $MEAN || the root is missing

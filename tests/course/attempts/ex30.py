@@ -85,6 +85,8 @@ deepest_within
     with_biases || biases are left out
     $OF_A_STEP -> (126 * width**2) || not in all together
     $OF_A_STEP -> (42 * width**2) || kernels 9 C w
+    $LESS -> + 72 * width**2 || kernels 9 C w
+    9 * channels * width -> 9 * width * width || kernels 9 C w
     // $OF_A_STEP -> / $OF_A_STEP || kernels 9 C w
 folded
     np.sqrt(variance + epsilon) -> (variance + epsilon) || not by the variance

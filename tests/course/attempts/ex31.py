@@ -90,6 +90,7 @@ WRONG = r"""
 finest_patches
     $TOKENS -> (side // size) ** 2 || the class token is compared
     <= -> < || exactly as much
+    $MOST -> 1.5 * d_model + d_ff || attention has four projections: queries
     $MOST -> 2 * ($MOST) || two products with n twice
     $MOST -> d_model / 2 + d_ff || four projections
     $MOST -> 2 * d_model + d_ff / 2 || two maps
@@ -139,6 +140,7 @@ larger_positions
     drawn_on || nothing is drawn on
     table[1:].reshape(*old, -1) -> table[1:].reshape(*old[::-1], -1).swapaxes(0, 1)
         || from left to right, row by row
+    table[1:].reshape(*old, -1) -> table[:-1].reshape(*old, -1) || begins at row 1
     ->uvd -> ->vud || numbered from left to right, too
     np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
         -> np.concatenate([grid.reshape(new[0] * new[1], -1), table[:1]]) || comes first

@@ -44,6 +44,7 @@ steps_until
     math.log(1 - share) -> math.log(share) || what is left to go
     math.ceil($LOGARITHM) -> math.ceil($LOGARITHM) + 1 || one step more than needed
     when_the_velocity_is_small || not the velocity
+    math.ceil($LOGARITHM) -> math.floor($LOGARITHM) + 1 || one step more than needed
     return 1 -> return 0 || the step with the gradient is counted
     lambda share, momentum: math.ceil(1 / (1 - momentum)) || of 1 / (1 − μ) in all
 wandering

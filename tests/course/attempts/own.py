@@ -440,7 +440,7 @@ convolution_2d
         -> seen[0].reshape(-1, c_in).T @ dy[0].reshape(-1, c_out) || dweight is the sum over them
     dy.sum(axis=(0, 1, 2)) -> dy.mean(axis=(0, 1, 2)) || it is 24 times too small
     dy.sum(axis=(0, 1, 2)) -> dy[0].sum(axis=(0, 1)) || dbias is the sum over all windows
-    None if bias is None else -> || must be None
+    None if bias is None else -> || must return None
 places_in_windows
     stride) for i in range(size)] -> stride)[:-1] for i in range(size)] || 'slice' object
     i + length - size + 1 -> i + length - size || has the shape
@@ -525,7 +525,7 @@ momentum_update
     grad + momentum * velocity if -> velocity + momentum * velocity if || not u + μ u
     grad = scale * grad + weight_decay * data -> g = scale * grad + weight_decay * data
         && velocity += grad -> velocity += g || has scale and λ θ in it
-    if nesterov else velocity -> || with nesterov=True alone
+    if nesterov else velocity -> || only with nesterov=True
     data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η u
     grad = scale -> data, velocity = data.copy(), velocity.copy()\n    grad = scale
         || changed nothing

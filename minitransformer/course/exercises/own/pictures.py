@@ -25,21 +25,21 @@ PICTURES = 2, 5, 7, 4  # B, Y, X and C
 E = 6  # channels of y
 WINDOWS = "window (u, v) begins in row u s − p and column v s − p"
 NORM = "y = γ (x − μ) / √(σ² + ε) + β, with the mean μ and the variance σ² of each feature"
-STACKED = "(y, mean, variance), cache"
+Y_AND_STATISTICS = "(y, mean, variance), cache"
 
 
 @part(45, "29")
 def check_convolution_2d(forward, backward):
     x, weight, bias = normal(29, PICTURES, (3, 3, PICTURES[-1], E), (E,))
-    of_two, of_one = weight[:2, :2], weight[:1, :1]
+    two_by_two, one_by_one = weight[:2, :2], weight[:1, :1]
     for kernel, b, stride, padding in (
         (weight, None, 1, 0),
         (weight, bias, 1, 0),
         (weight, bias, 1, 1),
         (weight, bias, 2, 1),
         (weight, bias, 2, 0),
-        (of_two, bias, 3, 1),
-        (of_one, None, 2, 0),
+        (two_by_two, bias, 3, 1),
+        (one_by_one, None, 2, 0),
     ):
         inputs = x, kernel, b, stride, padding
         what = f"y of windows of {len(kernel)} × {len(kernel)} with stride={stride}"
@@ -52,13 +52,13 @@ def check_convolution_2d(forward, backward):
         "b is added everywhere in all pictures: dbias is the sum over all windows",
     ]
     expect_right(forward, backward, (x, weight, bias, 2, 1), hints=hints)
-    others = (x, weight, None, 1, 0), (x, of_two, bias, 3, 1), (x, of_one, bias, 2, 2)
+    others = (x, weight, None, 1, 0), (x, two_by_two, bias, 3, 1), (x, one_by_one, bias, 2, 2)
     expect_right(forward, backward, *others, hints=hints, directions=3)
     y, cache = forward.y_and_cache(x, weight, None)
     *_, dbias = gradients_of(backward, np.ones(np.shape(y)), cache, ("dx", "dweight", "dbias"))
     if dbias is not None:
         raise CheckError(
-            "without a bias dbias, which convolution_2d_backward returns, must be None"
+            "convolution_2d_backward must return None for dbias where there is no bias"
         )
     return float64_note(forward, backward, (x, weight, bias, 2, 1))
 
@@ -191,10 +191,10 @@ def check_batch_norm(forward, backward):
     gamma, beta = rng.uniform(0.5, 1.5, D), rng.uniform(-0.5, 0.5, D)
     for epsilon in (1e-5, 0.5):
         inputs = x, gamma, beta, epsilon
-        given = y_of(forward, *inputs, form=STACKED)
+        given = y_of(forward, *inputs, form=Y_AND_STATISTICS)
         if not isinstance(given, tuple | list) or len(given) != 3:
             raise CheckError(
-                f"batch_norm must return {STACKED}; it returned no (y, mean, variance)"
+                f"batch_norm must return {Y_AND_STATISTICS}; it returned no (y, mean, variance)"
             )
         expected, _ = batch_norm(*inputs)
         wrong = _wrong_norms(*inputs), {}, _wrong_variances(x, epsilon)
@@ -269,13 +269,19 @@ def _wrong_variances(x, epsilon):
 def check_momentum_update(momentum_update):
     rng = np.random.default_rng(30)
     data, velocity = rng.standard_normal((2, 6))
-    for options in ((), (False, 0.3), (False, 0.3, 0.5), (True, 0.3, 0.5), (True,)):
+    for eta, mu, *options in (
+        (0.1, 0.8),
+        (0.2, 0.7, False, 0.3),
+        (0.1, 0.8, False, 0.3, 0.5),
+        (0.2, 0.7, True, 0.3, 0.5),
+        (0.1, 0.8, True),
+    ):
         grad = rng.standard_normal(6)
         wanted = data.copy(), grad.copy(), velocity.copy()
-        package_update(*wanted, 0.1, 0.8, *options)
+        package_update(*wanted, eta, mu, *options)
         before, given_grad = (data.copy(), velocity.copy()), grad.copy()
         with unheard():
-            momentum_update.writing(data, given_grad, velocity, 0.1, 0.8, *options)
+            momentum_update.writing(data, given_grad, velocity, eta, mu, *options)
         if not np.array_equal(given_grad, grad):
             raise CheckError("momentum_update wrote to grad, which is to be left as it is")
         if all(map(np.array_equal, before, (data, velocity))):
@@ -285,13 +291,15 @@ def check_momentum_update(momentum_update):
             )
         names = zip(("nesterov", "weight_decay", "scale"), options, strict=False)
         how = "".join(f", {name}={value}" for name, value in names)
-        how = f" with momentum=0.8{how}"
-        _compare_momentum(how, (data, velocity), wanted, before, grad, *options)
+        how = f" with learning_rate={eta}, momentum={mu}{how}"
+        _compare_momentum(how, (data, velocity), wanted, before, grad, eta, mu, *options)
 
 
-def _compare_momentum(how, given, wanted, before, grad, nesterov=False, decay=0.0, scale=1.0):
+def _compare_momentum(
+    how, given, wanted, before, grad, eta, mu, nesterov=False, decay=0.0, scale=1.0
+):
     """Compare the velocity first, as θ is wrong where it is."""
-    (theta, old), (wanted_data, _, u), eta, mu = before, wanted, 0.1, 0.8
+    (theta, old), (wanted_data, _, u) = before, wanted
     g = scale * grad + decay * theta
     in_it = "λ θ is a part of the gradient, which goes into the velocity"
     mistakes = {
@@ -316,15 +324,12 @@ def _compare_momentum(how, given, wanted, before, grad, nesterov=False, decay=0.
         "the velocity is what the step is made of": theta - eta * g,
         "the step is η times as long": theta - (ahead if nesterov else u),
     }
-    mistakes |= (
-        {
-            "with nesterov=True it is g + μ u, with the u that has just been made": (
-                theta - eta * u
-            ),
+    if nesterov:
+        mistakes |= {
+            "with nesterov=True it is g + μ u, with the u that has just been made": theta - eta * u,
             "with nesterov=True it is g + μ u, not u + μ u": theta - eta * (1 + mu) * u,
             "the g in g + μ u has scale and λ θ in it, too": theta - eta * (grad + mu * u),
         }
-        if nesterov
-        else {"one looks ahead with nesterov=True alone": theta - eta * ahead}
-    )
+    else:
+        mistakes["one looks ahead only with nesterov=True"] = theta - eta * ahead
     expect(f"data{how}", given[0], wanted_data, "θ ← θ − η u", mistakes)
