@@ -9,9 +9,9 @@ scale of every channel that are drawn anew in every step, small or large ones; w
 the channels; and without any norm.
 
 The shift is that of the second and third convolution's inputs: how far the mean of a channel moves
-in a step, relative to its deviation, for the same pictures, in the median channel; it is shown for the smallest of
-the rates, the same for all. The other figures are of the rate that is best for each kind, by its
-errors on pictures that it does not learn from; the test's are others.
+in a step, relative to its deviation, for the same pictures, in the median channel. It is shown for
+the smallest of the rates, the same for all. The other figures are of the rate that is best for each
+kind, by its errors on pictures that it does not learn from; the test's are others.
 """
 
 import itertools
