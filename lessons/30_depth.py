@@ -666,7 +666,7 @@ texts, dtoken = rng.standard_normal((2, 5, 4)), np.zeros((2, 5, 4))
 dtoken[0, 1] = rng.standard_normal(4)
 
 
-def reach(forward, backward, shape, width):
+def tokens_reached(forward, backward, shape, width):
     """Where dx is not 0, of each token of both texts, for a norm of arrays of another shape."""
     _, cache = forward(texts.reshape(shape), np.ones(width), np.zeros(width))
     dx, _, _ = backward(dtoken.reshape(shape), cache)
@@ -674,9 +674,9 @@ def reach(forward, backward, shape, width):
 
 
 reaches = {
-    "batch norm": reach(y_alone, batch_norm_backward, (2, 5, 4), 4),
-    "layer norm of sentences": reach(layer_norm, layer_norm_backward, (2, 20), 20),
-    "layer norm of tokens": reach(layer_norm, layer_norm_backward, (2, 5, 4), 4),
+    "batch norm": tokens_reached(y_alone, batch_norm_backward, (2, 5, 4), 4),
+    "layer norm of sentences": tokens_reached(layer_norm, layer_norm_backward, (2, 20), 20),
+    "layer norm of tokens": tokens_reached(layer_norm, layer_norm_backward, (2, 5, 4), 4),
 }
 for name, (first, second) in reaches.items():
     shown = ("".join("x" if there else "." for there in text) for text in (first, second))
