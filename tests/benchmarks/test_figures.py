@@ -7,6 +7,7 @@ from statistics import mean
 
 import _reductions
 import many_machines
+import picture_claims
 import processes
 import pytest
 import since_2017
@@ -14,7 +15,7 @@ from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, *ADAPTERS = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, ALEXNET, *ADAPTERS = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for name in (
         "processes-two",
@@ -23,6 +24,7 @@ TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, *ADAPTERS = (
         "ladder",
         "fine_tuning",
         "since_2017",
+        "picture-claims-alexnet",
         "adapters-smollm2",
         "adapters-stories260k",
     )
@@ -197,6 +199,7 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     ("docs/language_models.md", since(1, *POSITIONS)),
     ("docs/language_models.md", since(2)),
     ("docs/language_models.md", table(learned())),
+    ("docs/picture_claims.md", picture_claims.table(ALEXNET).splitlines()),
     (BLOCKS, [f"# {line}" for line in since(0)]),
     ("lessons/23_an_encoder.py", list(seeds())),
     ("lessons/24_many_machines.py", list(sums())),
