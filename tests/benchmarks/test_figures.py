@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import mean
 
 import _reductions
+import covariate_shift
 import many_machines
 import picture_claims
 import processes
@@ -15,7 +16,7 @@ from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, ALEXNET, *ADAPTERS = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, ALEXNET, SHIFTS, *ADAPTERS = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for name in (
         "processes-two",
@@ -25,6 +26,7 @@ TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, ALEXNET, *ADAPTERS = (
         "fine_tuning",
         "since_2017",
         "picture-claims-alexnet",
+        "covariate_shift",
         "adapters-smollm2",
         "adapters-stories260k",
     )
@@ -199,6 +201,7 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     ("docs/language_models.md", since(1, *POSITIONS)),
     ("docs/language_models.md", since(2)),
     ("docs/language_models.md", table(learned())),
+    ("docs/picture_claims.md", covariate_shift.table(SHIFTS).splitlines()),
     ("docs/picture_claims.md", picture_claims.table(ALEXNET).splitlines()),
     (BLOCKS, [f"# {line}" for line in since(0)]),
     ("lessons/23_an_encoder.py", list(seeds())),

@@ -5,11 +5,12 @@ from minitransformer.course.exercises.own import (
     blocks,
     layers,
     learning,
+    momentum,
     pictures,
     probabilities,
     search,
     since_2017,
 )
 
-# Of the parts of a lesson; the last two are the second part of the file.
-PLACES = layers, probabilities, attention, blocks, learning, search, since_2017, pictures
+# Of the parts of a lesson; the last three are the second part of the file.
+PLACES = layers, probabilities, attention, blocks, learning, search, since_2017, pictures, momentum
