@@ -24,6 +24,7 @@ from unittest.mock import patch
 import _options
 import numpy as np
 from _machine import machine, numpy_blas
+from _tables import markdown, spread
 from threadpoolctl import threadpool_limits
 
 from minitransformer.core.module import Module
@@ -112,7 +113,7 @@ def main(arguments=None):
 
 
 def trained(kind, rate, seed, splits, epochs):
-    """A dict of what comes of a training; of one that explodes its loss is infinite."""
+    """What comes of a training, a dict; one that explodes has no loss, and guesses."""
     learned, held_out, test = splits
     statistics_of = PictureStatistics.of(learned)
     with patch.dict(NORMS, {"batch-norm": KINDS[kind]}):
@@ -144,8 +145,8 @@ def trained(kind, rate, seed, splits, epochs):
     return {
         "loss": statistics.mean(losses[-max(1, steps // 5) :]),
         "shift": statistics.mean(shifts),
-        "held out": rightly(model, held_out, statistics_of),
-        "test": rightly(model, test, statistics_of),
+        "held out": share_right(model, held_out, statistics_of),
+        "test": share_right(model, test, statistics_of),
     }
 
 
@@ -174,7 +175,7 @@ def moved(before, now):
     return float(np.median(np.concatenate(moves)))
 
 
-def rightly(model, corpus, statistics_of):
+def share_right(model, corpus, statistics_of):
     """The share of pictures of which the right class is said."""
     logits, _ = model.logits(statistics_of.normalized(corpus.pictures))
     return float((logits.argmax(axis=-1) == corpus.labels).mean())
@@ -192,14 +193,11 @@ def table(result):
         loss = _spread([seed["loss"] for seed in best["seeds"]], 3)
         test = _spread([100 * seed["test"] for seed in best["seeds"]], 1) + " %"
         lines.append((kind, shift, f"{best['rate']:g}", loss, test))
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return markdown(lines)
 
 
 def _spread(values, digits):
-    if None in values:
-        return "exploded"
-    mean = f"{statistics.mean(values):.{digits}f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+    return "exploded" if None in values else spread(values, digits)
 
 
 def _parsed(arguments):

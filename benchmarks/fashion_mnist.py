@@ -19,6 +19,7 @@ from pathlib import Path
 
 import _options
 from _machine import cpu, machine, numpy_blas
+from _tables import spread
 from _trained import require_settings, rows_of, scored_before, settings_of, trained
 
 from minitransformer.core.twins import accelerated
@@ -101,16 +102,10 @@ def table(result):
         seeds = row["seeds"]
         cells = [f"{row['parameters']:,}", row["epochs"]]
         for split, score in (("test", "accuracy"), ("ten_crops", "accuracy"), ("test", "top_5")):
-            cells.append(_spread([100 * of_seed[split][score] for of_seed in seeds]))
+            cells.append(spread([100 * of_seed[split][score] for of_seed in seeds], 2))
         cells += [f"{statistics.mean(s['seconds'] for s in seeds) / 60:.0f}", len(seeds)]
         lines.append(f"| {' | '.join(map(str, [row['recipe'], *cells]))} |")
     return "\n".join(lines)
-
-
-def _spread(values):
-    """Mean and, of several values, the standard deviation of such a value."""
-    mean = f"{statistics.mean(values):.2f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.2f}"
 
 
 def _parsed(arguments):

@@ -14,7 +14,6 @@ at once, stands beside it.
 
 import copy
 import json
-import statistics
 import sys
 from itertools import islice
 from pathlib import Path
@@ -23,6 +22,7 @@ from unittest.mock import patch
 import _options
 import numpy as np
 from _machine import machine, numpy_blas
+from _tables import markdown, spread
 from threadpoolctl import threadpool_limits
 
 from minitransformer import Adam, Transformer, TransformerConfig
@@ -156,14 +156,9 @@ def table(result):
     header = "sentences", *(f"{name}: {words}" for name, words in columns)
     lines = [header, ("---:",) * len(header)]
     for row in result["rows"]:
-        cells = [_spread([seed[words] for seed in row["norms"][name]]) for name, words in columns]
+        cells = [spread([seed[words] for seed in row["norms"][name]], 3) for name, words in columns]
         lines.append((row["sentences"], *cells))
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
-
-
-def _spread(values):
-    mean = f"{statistics.mean(values):.3f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.3f}"
+    return markdown(lines)
 
 
 def _parsed(arguments):

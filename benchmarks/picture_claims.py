@@ -33,6 +33,7 @@ from pathlib import Path
 import _options
 import numpy as np
 from _machine import cpu, machine, numpy_blas
+from _tables import markdown, spread
 from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 
 from minitransformer.core.libraries import library
@@ -340,7 +341,7 @@ def _test_split(recipe):
 def table(result):
     """The rows as a Markdown table: errors in per cent, mean ± deviation of the seeds."""
     whole = [row for row in result["rows"] if not any("exploded" in s for s in row["seeds"])]
-    first = whole[0]["seeds"][0]
+    first = whole[0]["seeds"][0] if whole else {}
     measured = [(of, what) for of in MEASURES if of in first for what in first[of]]
     names = [f"{of}: {what}" for of, what in measured]
     header = "row", "parameters", "steps", "loss at half", "loss at the end", *names
@@ -355,22 +356,16 @@ def table(result):
         minutes = statistics.mean(seed["seconds"] for seed in seeds) / 60
         lines.append((
             *(row["row"], f"{seeds[0]['parameters']:,}", f"{seeds[0]['steps']:,}"),
-            *(_spread(values, 3) for values in losses),
+            *(spread(values, 3) for values in losses),
             *(_measured(seeds, *which) for which in measured),
             *(f"{minutes:.1f}", len(seeds)),
         ))  # fmt: skip
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return markdown(lines)
 
 
 def _measured(seeds, of, what):
     factor, digits = MEASURES[of]
-    return _spread([factor * seed[of][what] for seed in seeds], digits)
-
-
-def _spread(values, digits):
-    """Mean and, of several values, the standard deviation of such a value."""
-    mean = f"{statistics.mean(values):.{digits}f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+    return spread([factor * seed[of][what] for seed in seeds], digits)
 
 
 def plot(result):
@@ -379,11 +374,13 @@ def plot(result):
     losses, scores = figure.subplots(1, 2)
     for row in result["rows"]:
         seeds = [seed for seed in row["seeds"] if "exploded" not in seed]
-        for axes, name in ((losses, "course"), (scores, "held_out")) if seeds else ():
-            mean = np.mean([seed[name] for seed in seeds], axis=0)
-            axes.plot(np.arange(1, 1 + len(mean)) / len(mean), mean, label=row["row"])
+        label = row["row"] if seeds else f"{row['row']}, exploded"
+        for axes, name in ((losses, "course"), (scores, "held_out")):
+            mean = np.mean([seed[name] for seed in seeds], axis=0) if seeds else np.zeros(0)
+            axes.plot(np.arange(1, 1 + len(mean)) / len(mean), mean, label=label)
     losses.set(xlabel="part of the training", ylabel="loss of the steps", yscale="log")
-    what = "share that is wrong" if "wrong" in seeds[0] else "BLEU"
+    of_pictures = any("wrong" in seed for row in result["rows"] for seed in row["seeds"])
+    what = "share that is wrong" if of_pictures else "BLEU"
     scores.set(xlabel="part of the training", ylabel=f"held out: {what}")
     scores.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

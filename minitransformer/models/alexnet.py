@@ -63,7 +63,7 @@ class Sizes:
         kernel_size, stride, padding: of its windows.
         towers: how many groups of channels see nothing of one another.
         normed, pooled: whether normalisation and pooling follow.
-        lifted: whether its biases are 1 at first.
+        lifted: whether its biases are 1 at first in the paper.
     """
 
     c_in: int

@@ -88,7 +88,6 @@ def check_dx_as_a_convolution(dx_as_a_convolution):
 
 def _wrong_dx(dy, weight, shape, stride, padding):
     """What plausible mistakes make of dx, by what to say of them."""
-
     front, size = len(weight) - 1 - padding, len(weight)
 
     def by(kernel, front=(front, front)):
