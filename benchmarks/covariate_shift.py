@@ -24,7 +24,7 @@ from unittest.mock import patch
 import _options
 import numpy as np
 from _machine import machine, numpy_blas
-from _tables import markdown, spread
+from _tables import markdown
 from threadpoolctl import threadpool_limits
 
 from minitransformer.core.module import Module
@@ -32,6 +32,7 @@ from minitransformer.core.twins import accelerated
 from minitransformer.data.images.batches import picture_batches
 from minitransformer.data.images.shapes import shapes_corpus
 from minitransformer.data.images.statistics import PictureStatistics
+from minitransformer.evaluation.tables import spread
 from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.layers.pooling import max_pooling
 from minitransformer.models.convolution_norm import NORMS

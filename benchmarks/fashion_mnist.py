@@ -19,10 +19,10 @@ from pathlib import Path
 
 import _options
 from _machine import cpu, machine, numpy_blas
-from _tables import spread
 from _trained import require_settings, rows_of, scored_before, settings_of, trained
 
 from minitransformer.core.twins import accelerated
+from minitransformer.evaluation.tables import spread
 from minitransformer.training.recipe import Recipe
 from minitransformer.training.session import validated
 

@@ -22,13 +22,14 @@ from unittest.mock import patch
 import _options
 import numpy as np
 from _machine import machine, numpy_blas
-from _tables import markdown, spread
+from _tables import markdown
 from threadpoolctl import threadpool_limits
 
 from minitransformer import Adam, Transformer, TransformerConfig
 from minitransformer.data.text.batches import encode_pairs, make_batches
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import Vocabulary
+from minitransformer.evaluation.tables import spread
 from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.models.sublayers import NORMALISATIONS
 from minitransformer.optim.clipping import clip_scale, gradient_norm

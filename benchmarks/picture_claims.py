@@ -33,11 +33,12 @@ from pathlib import Path
 import _options
 import numpy as np
 from _machine import cpu, machine, numpy_blas
-from _tables import markdown, spread
+from _tables import markdown
 from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 
 from minitransformer.core.libraries import library
 from minitransformer.core.twins import accelerated
+from minitransformer.evaluation.tables import spread
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.classification import Classification
 from minitransformer.tasks.splits import load_split

@@ -32,6 +32,7 @@ COMMANDS = {
     "export": "write the weights of a run for others",
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
+    "compare": "show runs side by side",
     "explore": "look into a trained Transformer with a browser",
     "gradcheck": "compare every backward with numeric gradients",
     "check": "check your answer to an exercise of the lessons",
@@ -164,8 +165,9 @@ def _parse(arguments):
         sys.stdout.flush()  # of --help, and here as below
     rest = [text for text in rest if text != "--"]
     # argparse takes no more texts for "translate RUN --beam-size 1 TEXT" once it has met an option.
-    texts = getattr(options, "text", getattr(options, "picture", None))  # of train it is a file
-    if isinstance(texts, list) and not any(text.startswith("-") for text in rest):
+    several = [getattr(options, name, None) for name in ("text", "picture", "run_folders")]
+    texts = next((texts for texts in several if isinstance(texts, list)), None)
+    if texts is not None and not any(text.startswith("-") for text in rest):
         texts += rest
     elif rest:
         _refuse(rest, commands.choices[command])

@@ -6,6 +6,7 @@ pyplot: no window opens and no figure stays behind. A notebook that shows the re
 ``%matplotlib inline``. Without matplotlib they raise a MissingLibraryError.
 """
 
+import itertools
 import math
 
 from minitransformer.core.backend import to_host
@@ -18,6 +19,7 @@ _DPI = 150
 _CELL = 0.24  # inches for one token, room for its label in 9 points
 _PANEL = 16.0  # inches: panels of more tokens than fit shrink their cells and skip labels
 _TRAINING, _VALIDATION = "#0072b2", "#d55e00"  # blue and vermilion, distinct to every eye
+_GROUPS = _TRAINING, _VALIDATION, "#009e73", "#cc79a7", "#56b4e9", "#e69f00"  # as distinct
 
 
 def attention_map(weights, source_tokens, target_tokens, path=None, *, layer=-1):
@@ -182,6 +184,36 @@ def loss_curves(metrics, path=None, *, task, package=()):
     scores.set_ylabel(f"validation {task.score.label}")
     scores.set_xlabel("step")
     return _saved(_finished(figure), path)
+
+
+def compared(curves, path=None, *, task):
+    """Validation NLL and score of groups of runs, over the steps and over the time.
+
+    Args:
+        curves: dict from the name of a group to a list of its runs, each a list of rows of
+            ``metrics.jsonl`` of kind ``"validation"``, with step, seconds, nll and the score.
+        path: file to save to, or None.
+        task: the Task, whose ``score`` and ``unit`` they are.
+    """
+    figure = _figure(figsize=(11, 6), layout="constrained")
+    panels = figure.subplots(2, 2, sharex="col", sharey="row")
+    labels = f"NLL (nats per {task.unit})", f"validation {task.score.label}"
+    styles = [dict(color=colour, linestyle=line) for line in ("-", "--", ":") for colour in _GROUPS]
+    for (steps, times), name, label in zip(panels, ("nll", task.score.name), labels, strict=True):
+        steps.set_ylabel(label)
+        for axes, clock, unit in ((steps, "step", 1), (times, "seconds", 60)):
+            for (group, runs), style in zip(curves.items(), itertools.cycle(styles), strict=False):
+                for i, run in enumerate(runs):
+                    x, y = [row[clock] / unit for row in run], [row[name] for row in run]
+                    label = f"_{group}" if i else group  # once, as matplotlib has it
+                    axes.plot(x, y, label=label, marker=".", linewidth=1.2, **style)
+    panels[0, 0].legend(frameon=False, ncols=math.ceil(len(curves) / 8))
+    for axes, label in zip(panels[1], ("step", "minutes"), strict=True):
+        axes.set_xlabel(label)
+    for axes in panels.flat:
+        axes.grid(color="0.9")
+        axes.spines[["top", "right"]].set_visible(False)
+    return _saved(figure, path)
 
 
 def learning_rate(metrics, path=None):

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from minitransformer.core.errors import InputError
 from minitransformer.core.libraries import library
+from minitransformer.evaluation.tables import aligned
 
 _LABELS = {  # field of Scores -> what people call it, in the order in which it is printed
     "bleu_cased_13a": "BLEU",
@@ -99,19 +100,56 @@ def table(rows):
     for name, scores in rows.items():
         values = (f"{getattr(scores, field):.1f}" for field in _LABELS)
         cells.append([name, *values, str(scores.num_sentences)])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
-    cells.insert(1, rule)
-    lines = [_aligned(row, widths) for row in cells]
     signatures = dict.fromkeys(  # each once: rows scored alike share theirs
         f"{_LABELS[field]}: `{signature}`"
         for scores in rows.values()
         for field, signature in scores.signatures.items()
     )
-    return "\n".join([*lines, "", *(f"- {signature}" for signature in signatures)]).rstrip()
+    return "\n".join([aligned(cells), "", *(f"- {signature}" for signature in signatures)]).rstrip()
 
 
-def _aligned(row, widths):
-    name, *numbers = row
-    padded = (f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True))
-    return f"| {name:<{widths[0]}} | " + " | ".join(padded) + " |"
+@dataclass(frozen=True)
+class Resampled:
+    """What a set of translations scored, and how far chance may have helped.
+
+    Attributes:
+        bleu: cased BLEU of the corpus as a whole.
+        low, high: within which 95 % of the resampled corpora score.
+        p: how often a difference to the first set as large as this one comes of resampling alone;
+            None of the first set.
+    """
+
+    bleu: float
+    low: float
+    high: float
+    p: float | None
+
+
+def paired_bootstrap(systems, references):
+    """Whether translations are better than others, or had luck with the sentences (Koehn 2004).
+
+    Sentences are drawn again and again, with repetition, as many as there are, the same for all
+    sets; 1,000 times, from a seed that is sacreBLEU's.
+
+    Args:
+        systems: dict from a name to the list of its translations; the first are compared with.
+        references: what they should be, in the same order.
+
+    Returns:
+        A dict from the name to its Resampled, and sacreBLEU's signature.
+
+    Raises:
+        MissingLibraryError: there is no sacreBLEU.
+    """
+    bleu = sacrebleu_metrics().BLEU(tokenize="13a")
+    significance = library("sacrebleu.significance", "a comparison")
+    test = significance.PairedTest(
+        list(systems.items()), {"BLEU": bleu}, [references], test_type="bs"
+    )
+    signatures, found = test()
+    results, (first, *_) = {}, systems.values()
+    for (name, texts), of in zip(systems.items(), found["BLEU"], strict=True):
+        same = results and texts == first  # which sacreBLEU takes for a sure difference
+        bounds = (float(of.mean + side * of.ci) for side in (-1, 1))
+        results[name] = Resampled(of.score, *bounds, 1.0 if same else of.p_value)
+    return results, str(signatures["BLEU"])

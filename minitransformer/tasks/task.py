@@ -52,6 +52,14 @@ class Score:
         """Whether ``value`` is better than ``other``."""
         return value > other if self.more_is_better else value < other
 
+    def best(self, values, key=None):
+        """The best of some values, the first of those that are as good."""
+        return (max if self.more_is_better else min)(values, key=key)
+
+    def worst(self, values):
+        """The worst of some values."""
+        return (min if self.more_is_better else max)(values)
+
     def shown(self, value):
         """``value`` as it is printed."""
         return f"{value:.{self.digits}f}"

@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 from elsewhere import in_a_process
 
-from minitransformer.evaluation.scores import Scores, score, table
+from minitransformer.evaluation.scores import Scores, paired_bootstrap, score, table
 
 VERSION = f"version:{sacrebleu.__version__}"
 SIGNATURES = {
@@ -95,3 +95,22 @@ def test_sacrebleu_is_imported_only_to_score():
     in_a_process(
         "import sys, minitransformer.evaluation.scores; sys.exit('sacrebleu' in sys.modules)"
     )
+
+
+def test_a_bootstrap_tells_a_difference_from_luck():
+    """Of 80 sentences the second set spoils every fourth, and the third others, as many."""
+    references = [f"the {i} dogs run over the green grass of {i}" for i in range(80)]
+    spoilt = ["a cat sleeps here"]
+    some = [spoilt[0] if i % 4 == 0 else r for i, r in enumerate(references)]
+    others = [spoilt[0] if i % 4 == 1 else r for i, r in enumerate(references)]
+    results, signature = paired_bootstrap(
+        {"some": some, "all": references, "others": others, "again": some}, references
+    )
+    assert results["all"].bleu == pytest.approx(100)
+    assert results["some"].bleu == sacrebleu.corpus_bleu(some, [references]).score
+    assert results["some"].low < results["some"].bleu < results["some"].high < results["all"].low
+    assert results["some"].p is None  # which the others are compared with
+    assert results["all"].p < 0.01
+    assert results["others"].p > 0.3
+    assert results["again"].p == 1
+    assert signature.startswith("nrefs:1|bs:1000|seed:12345|case:mixed")

@@ -355,6 +355,7 @@ def test_nothing_of_a_foreign_folder_makes_a_terminal_obey(
         drawn = [["plot", run]] if harm in (hostile_configuration, hostile_log) else []
         for command in (
             ["info", run],
+            ["compare", run],
             *drawn,
             [TRIED.get(kind, "fill"), run, picture if kind == "small-network" else "bao ___"],
             ["evaluate", run],

@@ -27,6 +27,7 @@ COMMANDS = {
     "classify": ["classify", "RUN", "PICTURE"],
     "explore": ["explore", "RUN"],
     "plot": ["plot", "RUN"],
+    "compare": ["compare", "RUN"],
     "train": ["train", "--resume", "RUN"],
     "start-over": ["train", "--resume", "RUN", "--start-over"],
     "begin": ["train", "tagger", "--from", "RUN"],
@@ -260,7 +261,7 @@ ROWS = [
     # No regular file, or without reason to be so large
     *(Row(made(kind, at(name)), ALL, f"RUN/{name}…this is no regular file")
       for kind in IRREGULAR for name in (CONFIG, VOCABULARY, MODEL)),
-    *(Row(made(kind, at(LOG)), "info plot train", "this is no regular file", "unfinished")
+    *(Row(made(kind, at(LOG)), "info plot compare train", "this is no regular file", "unfinished")
       for kind in IRREGULAR),
     *(Row(a_text_that_is(kind), "train", "RUN/text: this is no regular file", "unfinished")
       for kind in IRREGULAR),
@@ -291,7 +292,7 @@ ROWS = [
         "this is a model of kind 'restricted'"),
     Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 12,000,000 are the most"),
     # What the log holds
-    *(Row(with_a_line(line), "info plot train", LINE_IS_DAMAGED, "unfinished") for line in (
+    *(Row(with_a_line(line), "info plot compare train", LINE_IS_DAMAGED, "unfinished") for line in (
         b"[]", b"3", b"{}", b"[" * 10**5, b"\xff", b'{"kind": 3}', b'{"kind": "train"}',
         b'{"kind": "test", "step": 1}',
         b'{"kind": "train", "step": -1}', b'{"kind": "train", "step": true}',

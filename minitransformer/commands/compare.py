@@ -1,0 +1,188 @@
+"""``minitransformer compare``: runs side by side, what differs in them and what came of it."""
+
+import json
+import statistics
+from itertools import chain
+
+from minitransformer.commands.arguments import (
+    add_device,
+    add_search,
+    new_file,
+    note_own,
+    picture_file,
+)
+from minitransformer.commands.texts import opened
+from minitransformer.core.errors import InputError
+from minitransformer.core.regular_file import errors_named
+from minitransformer.core.terminal import note
+from minitransformer.evaluation import plots
+from minitransformer.evaluation.scores import paired_bootstrap, sacrebleu_metrics
+from minitransformer.evaluation.tables import aligned, spread
+from minitransformer.inference.translator import Translator
+from minitransformer.tasks.splits import load_split
+from minitransformer.tasks.task import run_at, task_class
+from minitransformer.training.comparison import CHANCE, ValidatedRun, grouped
+from minitransformer.training.recipe import Recipe
+
+
+def add(parser):
+    parser.description = (
+        "Show runs side by side, also while they train: the fields in which their recipes differ, "
+        "the best scores, and the curves. Runs that differ in nothing but the seed are one group, "
+        "of which mean and standard deviation are shown."
+    )
+    parser.add_argument(
+        "run_folders", nargs="+", metavar="RUN", help="folder of a run, as train makes it"
+    )
+    parser.add_argument(
+        "--split",
+        help="translate it by each run, as --beam-size and --alpha say, and tell by a paired "
+        "bootstrap how surely it differs from the first one's",
+    )
+    parser.add_argument("--data-dir", metavar="FOLDER", help="where a copy of the corpus is")
+    add_search(parser)
+    parser.add_argument(
+        "--picture",
+        type=picture_file,
+        metavar="FILE",
+        help="draw the curves over steps and over time, as .png, .pdf or .svg",
+    )
+    parser.add_argument(
+        "--json", type=new_file, metavar="FILE", help="write all of it there, curves among it"
+    )
+    add_device(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Print the comparison, and write what is asked for; returns the exit status."""
+    runs = [ValidatedRun.read(run_at(path)) for path in dict.fromkeys(options.run_folders)]
+    task = _common_task(runs)
+    if options.split:
+        _require_translators(options, task)
+    groups = grouped(runs)
+    reached = task.score.worst(run.best[task.score.name] for run in runs)
+    print(f"{runs[0].config.task}, the best epoch of each run\n")
+    print(aligned(_score_table(groups, task, reached)), end="\n\n")
+    print(_what_differs(groups), end="\n\n")
+    print(_members(groups))
+    content = {"command": options.command, "score": task.score.name, "reached": reached}
+    content["groups"] = [_as_dict(name, group) for name, group in groups.items()]
+    if options.split:
+        content["split"] = _bootstrapped(options, runs)
+    if options.picture:
+        with errors_named(options.picture):
+            curves = {name: [run.validations for run in group] for name, group in groups.items()}
+            plots.compared(curves, options.picture, task=task)
+        note(f"curves drawn: {options.picture}")
+    if options.json:
+        with errors_named(options.json):
+            options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _common_task(runs):
+    first, *others = runs
+    for run in others:
+        if run.config.task != first.config.task:
+            raise InputError(
+                f"{first.folder.path} was trained for {first.config.task} and {run.folder.path} "
+                f"for {run.config.task}, and their scores cannot be compared"
+            )
+    return task_class(first.config)
+
+
+def _score_table(groups, task, reached):
+    score = task.score
+    heads = "seeds", "parameters", "steps", score.label, "NLL", "minutes"
+    cells = [["", *heads, f"minutes to {score.shown(reached)}"]]
+    for name, group in groups.items():
+        minutes = [run.validations[-1]["seconds"] / 60 for run in group]
+        until = [run.seconds_to(reached, score) / 60 for run in group]
+        cells.append([
+            *(name, str(len(group)), f"{group[0].config.num_parameters():,}"),
+            " / ".join(f"{n:,}" for n in dict.fromkeys(r.validations[-1]["step"] for r in group)),
+            spread([run.best[score.name] for run in group], score.digits),
+            spread([run.best["nll"] for run in group], 3),
+            *(f"{statistics.mean(part):.1f}" for part in (minutes, until)),
+        ])  # fmt: skip
+    return cells
+
+
+def _what_differs(groups):
+    fields = {name: group[0].fields for name, group in groups.items()}
+    names = dict.fromkeys(chain(*fields.values()))
+    rows = [[name, *(_shown(of.get(name)) for of in fields.values())] for name in names]
+    rows = [row for row in rows if len({*row[1:]}) > 1]
+    if not rows:
+        return "they differ in nothing but chance: " + ", ".join(sorted(CHANCE))
+    return aligned([["", *fields], *rows])
+
+
+def _shown(value):
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _members(groups):
+    lines = []
+    for name, group in groups.items():
+        for run in group:
+            unfinished = ", not finished" if run.folder.is_unfinished() else ""
+            lines.append(f"{name}: {run.folder.path}, seed {run.seed}{unfinished}")
+    return "\n".join(lines)
+
+
+def _as_dict(name, group):
+    return {
+        "name": name,
+        "parameters": group[0].config.num_parameters(),
+        "fields": group[0].fields,
+        "runs": [
+            {
+                "run": str(run.folder.path),
+                "seed": run.seed,
+                "finished": not run.folder.is_unfinished(),
+                "best": run.best,
+                "validations": run.validations,
+            }
+            for run in group
+        ],
+    }
+
+
+def _require_translators(options, task):
+    if task.command != "translate":
+        raise InputError("--split is for runs that translate; leave it out")
+    sacrebleu_metrics()  # before the work
+
+
+def _bootstrapped(options, runs):
+    """What each run makes of the split, beside the first one; printed, and as a dict."""
+    texts, pairs = {}, None
+    for run in runs:
+        recipe = Recipe.of_run(run.folder)
+        if options.data_dir:
+            recipe = recipe.with_value("data_dir", options.data_dir)
+        of_run = load_split(recipe.data, options.split)
+        pairs = pairs or of_run
+        if of_run != pairs:
+            raise InputError(
+                f"{run.folder.path} and {runs[0].folder.path} have other sentences in "
+                f"{options.split}, so that their translations cannot be compared"
+            )
+        options.run_folder = str(run.folder.path)
+        note_own(run.folder, "it translates with the package's")
+        translator = opened(options, Translator, accelerate=True)
+        how = dict(beam_size=options.beam_size, alpha=options.alpha)
+        texts[options.run_folder] = translator.translate([source for source, _ in pairs], **how)
+    results, signature = paired_bootstrap(texts, [reference for _, reference in pairs])
+    beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
+    print(f"\n{options.split}, {beam}, alpha {options.alpha}; p is beside {runs[0].folder.path}\n")
+    rows = [
+        [name, f"{r.bleu:.1f}", f"{r.low:.1f} to {r.high:.1f}", "" if r.p is None else f"{r.p:.3f}"]
+        for name, r in results.items()
+    ]
+    print(aligned([["", "BLEU", "95 %", "p"], *rows]))
+    print(f"\n- BLEU: `{signature}`")
+    scores = {name: vars(result) for name, result in results.items()}
+    return {"name": options.split, **how, "signature": signature, "scores": scores}
