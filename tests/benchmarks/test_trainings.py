@@ -228,7 +228,7 @@ def claimed(tmp_path, monkeypatch):
     sizes = dict(d_model=8, num_heads=2, d_ff=16, epochs=2, batch_tokens=400, vocabulary_size=150)
 
     def claimed(rows, *more):
-        claim = picture_claims.Claim("toy", sizes, rows)
+        claim = picture_claims.Claim("toy", sizes, rows, picture_claims.of_translator)
         monkeypatch.setitem(picture_claims.CLAIMS, "pairs", lambda: claim)
         file = tmp_path / "pairs.json"
         options = ["pairs", "--runs", str(tmp_path), "--json", str(file), "--seeds", "1", *more]

@@ -175,7 +175,7 @@ def of_few_claims(script, folder, patch):
     patch.setattr("minitransformer.tasks.classification.shapes_corpus", drawn)
     small = dict(corpus="shapes", width_factor=0.25, depth=8, batch_tokens=20, epochs=2)
     rows = {"plain": dict(shortcut="none"), "residual": dict(shortcut="A")}
-    claim = script.Claim("plain-20", small, rows, looks=script.blocks)
+    claim = replace(script.CLAIMS["depth"](), common=small, rows=rows)
     patch.setitem(script.CLAIMS, "depth", lambda: claim)
     options = ["depth", "--runs", folder / "runs", "--seeds", 1, 2, "--plot", folder / "plot.png"]
     return _trained_before(script, folder, patch, options)

@@ -1,0 +1,185 @@
+"""Trainings that are compared: a row is a recipe with a few fields changed, trained with each seed.
+
+What is kept of each: the mean loss of its steps in twenty parts of the training, the scores of what
+is held out after each epoch, and what the claim's ``scores`` say of its best epoch. A training that
+explodes is a result, too. What was trained is not trained again: neither a run that is there, nor
+one whose scores are in the file.
+"""
+
+import json
+import re
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from _machine import cpu
+from _tables import markdown
+from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
+
+from minitransformer.core.libraries import library
+from minitransformer.evaluation.tables import spread
+from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.recipe import Recipe
+
+PARTS = 20  # of a training, whose losses are averaged
+GAVE_UP = 1  # what a training ends with that explodes, or cannot be
+MEASURES = {"wrong": (100, 2), "perplexity": (1, 2), "BLEU": (1, 1)}  # a factor, digits to show
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Trainings that are compared.
+
+    Attributes:
+        recipe: of the package, where a row names no other.
+        common: fields that are changed in all rows.
+        rows: by name the fields that are changed in one, or (recipe, fields).
+        scores: what is said of a RunFolder whose training is over, beside what is said of each: a
+            dict with ``held_out``, a list, and of MEASURES those that are shown, dicts of numbers.
+    """
+
+    recipe: str
+    common: dict
+    rows: dict
+    scores: Callable
+
+    def recipe_of(self, row):
+        """The Recipe of a row."""
+        changes = self.rows[row]
+        name, changes = changes if isinstance(changes, tuple) else (self.recipe, changes)
+        return Recipe.load(name).with_values({"shards": 1, **self.common, **changes})
+
+
+def add_claim(parser, runs):
+    """The options of :func:`measured`; ``runs`` is the folder where it trains."""
+    parser.add_argument("--data-dir", help="folder with the data; without it, a download")
+    parser.add_argument("--runs", type=Path, default=Path("runs") / runs, help="where to train")
+    parser.add_argument("--rows", nargs="+", help="some of the rows, by name")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the courses, as .png")
+
+
+def measured(claim, options, folder, about):
+    """Train and score what is asked for; returns the result, written and, if asked for, drawn.
+
+    Args:
+        claim: a Claim.
+        options: of :func:`add_claim`, and ``json``, the file of the result.
+        folder: for its runs.
+        about: what stands in the result before its rows.
+    """
+    recipes = {row: claim.recipe_of(row) for row in options.rows or claim.rows}
+    settings = {row: settings_of(recipe) for row, recipe in recipes.items()}
+    scored = {row: scored_before(options.json, settings[row]) for row in recipes}
+    result = {**about, "rows": []}
+    rows = {row["row"]: row for row in rows_of(options.json)}  # those that nobody asks for stay
+    rows |= {
+        row: {"row": row, "settings": settings[row], "seeds": list(scored[row].values())}
+        for row in recipes
+        if scored[row]
+    }
+    for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
+        for row, recipe in recipes.items():
+            if seed not in scored[row]:
+                scored[row][seed] = _scores(claim, options, folder, row, recipe, seed)
+            seeds = list(scored[row].values())
+            rows[row] = {"row": row, "settings": settings[row], "seeds": seeds}
+            result["rows"] = [rows[row] for row in claim.rows if row in rows]
+            _write(options.json, result)
+    if options.plot:
+        plot(result).savefig(options.plot, dpi=120, metadata={"Software": None})
+    return result
+
+
+def _write(path, result):
+    """The JSON file, whole or as it was."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    beside.replace(path)
+
+
+def _scores(claim, options, folder, row, recipe, seed):
+    """What comes of a training, which is made if it is not there, as a dict."""
+    given = ["--data-dir", options.data_dir] if options.data_dir else []
+    folder = folder / f"{_named(row)}-{seed}"
+    try:
+        run = trained_by(recipe, folder, *given, "--seed", seed)
+    except SystemExit as stop:
+        if stop.code != GAVE_UP or not any(RunFolder(folder).checkpoints.glob("*.npz")):
+            raise
+        return {"seed": seed, "exploded": True}
+    require_settings(run, Recipe.of_run(run), settings_of(recipe))
+    return _of_training(run) | claim.scores(run)
+
+
+def _named(row):
+    """A row as the name of a folder."""
+    return re.sub(r"[^\w.=-]+", "-", row).strip("-")
+
+
+def _of_training(run):
+    log = run.log.entries()
+    losses = np.array([entry["nll"] for entry in log if entry["kind"] == "train"])
+    return {
+        "seed": Recipe.of_run(run).training.seed,
+        "parameters": run.load_config()[0].num_parameters(),
+        "steps": log[-1]["step"],
+        "seconds": log[-1]["seconds"],
+        "cpu": cpu(),
+        "course": [float(part.mean()) for part in np.array_split(losses, PARTS) if part.size],
+    }
+
+
+def validations(run):
+    """The entries of its log that are validations."""
+    return [entry for entry in run.log.entries() if entry["kind"] == "validation"]
+
+
+def table(result):
+    """The rows as a Markdown table: errors in per cent, mean ± deviation of the seeds."""
+    whole = [row for row in result["rows"] if not any("exploded" in s for s in row["seeds"])]
+    first = whole[0]["seeds"][0] if whole else {}
+    columns = [(of, what) for of in MEASURES if of in first for what in first[of]]
+    names = [f"{of}: {what}" for of, what in columns]
+    header = "row", "parameters", "steps", "loss at half", "loss at the end", *names
+    header = *header, "minutes", "seeds"
+    lines = [header, ("---", *("---:",) * (len(header) - 1))]
+    for row in result["rows"]:
+        seeds = row["seeds"]
+        if row not in whole:
+            lines.append((row["row"], *("",) * (len(header) - 3), "exploded", len(seeds)))
+            continue
+        losses = [[seed["course"][i] for seed in seeds] for i in (len(seeds[0]["course"]) // 2, -1)]
+        minutes = statistics.mean(seed["seconds"] for seed in seeds) / 60
+        lines.append((
+            *(row["row"], f"{seeds[0]['parameters']:,}", f"{seeds[0]['steps']:,}"),
+            *(spread(values, 3) for values in losses),
+            *(_measured(seeds, *which) for which in columns),
+            *(f"{minutes:.1f}", len(seeds)),
+        ))  # fmt: skip
+    return markdown(lines)
+
+
+def _measured(seeds, of, what):
+    factor, digits = MEASURES[of]
+    return spread([factor * seed[of][what] for seed in seeds], digits)
+
+
+def plot(result):
+    """A figure of the courses: the loss of training, and the score of what is held out."""
+    figure = library("matplotlib.figure", "a plot").Figure(figsize=(11, 4.5), layout="constrained")
+    losses, scores = figure.subplots(1, 2)
+    for row in result["rows"]:
+        seeds = [seed for seed in row["seeds"] if "exploded" not in seed]
+        label = row["row"] if seeds else f"{row['row']}, exploded"
+        for axes, name in ((losses, "course"), (scores, "held_out")):
+            mean = np.mean([seed[name] for seed in seeds], axis=0) if seeds else np.zeros(0)
+            axes.plot(np.arange(1, 1 + len(mean)) / len(mean), mean, label=label)
+    losses.set(xlabel="part of the training", ylabel="loss of the steps", yscale="log")
+    of_pictures = any("wrong" in seed for row in result["rows"] for seed in row["seeds"])
+    what = "share that is wrong" if of_pictures else "BLEU"
+    scores.set(xlabel="part of the training", ylabel=f"held out: {what}")
+    scores.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure
