@@ -103,7 +103,7 @@ def _write(path, result):
 def _scores(claim, options, folder, row, recipe, seed):
     """What comes of a training, which is made if it is not there, as a dict."""
     given = ["--data-dir", options.data_dir] if options.data_dir else []
-    folder = folder / f"{_named(row)}-{seed}"
+    folder = folder / f"{named(row)}-{seed}"
     try:
         run = trained_by(recipe, folder, *given, "--seed", seed)
     except SystemExit as stop:
@@ -114,9 +114,9 @@ def _scores(claim, options, folder, row, recipe, seed):
     return _of_training(run) | claim.scores(run)
 
 
-def _named(row):
+def named(row):
     """A row as the name of a folder."""
-    return re.sub(r"[^\w.=-]+", "-", row).strip("-")
+    return re.sub(r"[^\w.-]+", "-", row).strip("-")
 
 
 def _of_training(run):

@@ -41,6 +41,7 @@ BENCHMARKS = {  # kind, which is the name of the script: title
     "speaking": "A model of others speaks",
     "adapters": "A model of others learns",
     "since_2017": "What came since 2017, one change a row",
+    "table_3": "Table 3 of the paper, measured",
     "ladder": "The same translation by five architectures",
     "fashion_mnist": "Fashion-MNIST",
     "picture_claims": "What the papers on pictures claim",

@@ -72,7 +72,7 @@ class Growing:
     """
 
     def __init__(self):
-        self.storage = None  # (2, N, H, capacity, K); the nodes are start … end − 1 of it
+        self.storage = None  # two of (N, H, capacity, K); the nodes are start … end − 1 of them
         self.start = self.end = 0
 
     def __len__(self):
@@ -80,30 +80,37 @@ class Growing:
 
     @property
     def arrays(self):
-        nodes = slice(self.start, self.end)
-        return self.storage[0, :, :, nodes], self.storage[1, :, :, nodes]
+        return [x[:, :, self.start : self.end] for x in self.storage]
 
     def append(self, keys, values):
         """Add those of W nodes, (N, H, W, K), and return those of all."""
-        batch, num_heads, width, head_width = keys.shape
-        if self.storage is None or self.end + width > self.storage.shape[3]:
-            length = len(self)
-            shape = (2, batch, num_heads, length + BLOCK * width, head_width)
-            storage = array_namespace(keys).empty(shape, dtype=keys.dtype)
-            if length:
-                storage[:, :, :, :length] = self.storage[:, :, :, self.start : self.end]
-            self.storage, self.start, self.end = storage, 0, length
-        new = slice(self.end, self.end + width)
-        self.storage[0, :, :, new], self.storage[1, :, :, new] = keys, values
+        width = keys.shape[2]
+        if self.storage is None or self.end + width > self.storage[0].shape[2]:
+            self._grow(width, (keys, values))
+        for x, new in zip(self.storage, (keys, values), strict=True):
+            x[:, :, self.end : self.end + width] = new
         self.end += width
         return self.arrays
+
+    def _grow(self, width, like):
+        """Make room for BLOCK times ``width`` more nodes, of the shapes of ``like``."""
+        length = len(self)
+        storage = []
+        for x in like:
+            batch, num_heads, _, head_width = x.shape
+            shape = (batch, num_heads, length + BLOCK * width, head_width)
+            storage.append(array_namespace(x).empty(shape, dtype=x.dtype))
+        if length:
+            for x, before in zip(storage, self.arrays, strict=True):
+                x[:, :, :length] = before
+        self.storage, self.start, self.end = storage, 0, length
 
     def forget(self, count):
         """Drop the first ``count`` nodes."""
         self.start += count
 
     def keep(self, sentences):
-        self.storage = self.storage[:, sentences]
+        self.storage = [x[sentences] for x in self.storage]
 
 
 def _encode(model, source, mask):

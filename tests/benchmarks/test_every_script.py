@@ -23,6 +23,7 @@ SLOW = BESIDE_PYTORCH | {
     "precision",
     "profile_step",
     "since_2017",
+    "table_3",
     "train_step",
 }
 

@@ -5,12 +5,14 @@ import math
 import shutil
 from itertools import combinations
 
+import _ablations
 import fashion_mnist
 import fine_tuning
 import ladder
 import multi30k
 import picture_claims
 import pytest
+from _claims import named
 from tiny_run import config_for, resize_toy_corpus
 from tiny_workload import let_files_take_data_dir
 
@@ -182,6 +184,29 @@ def test_each_change_is_trained_scored_and_given_longer_contexts(ran):
     memory = [of.result["tiles"][way]["exponents"]["memory"] for way in ("full", "tiles")]
     assert memory[0] > 1.7
     assert memory[1] < 1.3
+
+
+# Table 3
+
+
+@pytest.mark.slow
+def test_each_variation_is_scored_and_those_of_the_labels_are_searched(ran):
+    of = ran("table_3")
+    for row in of.result["rows"]:
+        for scores in row["seeds"]:
+            with _ablations.known():
+                run = run_at(of.folder / "runs" / f"{named(row['row'])}-{scores['seed']}")
+            entries = [entry for entry in run.log.entries() if entry["kind"] == "validation"]
+            assert scores["held_out"] == [entry["bleu"] for entry in entries]
+            best = load_checkpoint(run.model)[1]["validation_bleu"]
+            assert scores["BLEU"]["held out"] == pytest.approx(best, abs=1e-9)
+            of_best = [entry for entry in entries if entry["bleu"] == scores["BLEU"]["held out"]]
+            assert scores["perplexity"]["held out"] == math.exp(of_best[0]["nll"])
+    searched = [row["row"] for row in of.result["rows"] if "searches" in row["seeds"][0]]
+    assert searched == ["base", "(D) no label smoothing"]
+    base = of.result["rows"][0]["seeds"][0]
+    assert base["searches"]["greedy"] == pytest.approx(base["BLEU"]["held out"], abs=1e-9)
+    assert "| BLEU, held out | base | (D) no label smoothing |" in of.table
 
 
 # Pictures

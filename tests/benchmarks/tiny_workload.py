@@ -193,6 +193,18 @@ def of_few_changes(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def of_few_variations(script, folder, patch):
+    """Tiny translators of a tiny corpus, two of which are searched, and not trained once more."""
+    resize_toy_corpus(patch, {"train": 60, "validation": 12, "test": 12})
+    sizes = dict(d_model=8, num_heads=2, d_ff=16, epochs=2, batch_tokens=400, vocabulary_size=150)
+    rows = {row: script.ROWS[row] for row in ("base", "(D) no label smoothing", "(B) d_k = 8")}
+    claim = replace(script.CLAIM, recipe="toy", common=script.COMMON | sizes, rows=rows)
+    patch.setattr(script, "CLAIM", claim)
+    patch.setattr(script, "SEARCHES", {"greedy": dict(beam_size=1), "beam 2": dict(beam_size=2)})
+    options = ["--runs", folder / "runs", "--seeds", 1, 2]
+    return _trained_before(script, folder, patch, options)
+
+
 def of_few_norms(script, folder, patch):
     """Translators so small that they learn nothing, from forty pairs."""
     patch.setattr(script, "WIDE", dict(d_model=8, num_heads=2, d_ff=8, num_encoder_layers=1))
@@ -274,6 +286,7 @@ WORKLOADS = {  # by script: a function of it, a folder and a MonkeyPatch that re
     ),
     "since_2017": of_few_changes,
     "speaking": of_a_small_voice,
+    "table_3": of_few_variations,
     "table_1": with_few("--rounds", 1, GRID=GRID, CROSSINGS=(32,)),
     "train_step": of_batches(7, "--against", "reference", "--block", 3),
 }

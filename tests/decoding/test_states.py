@@ -132,7 +132,7 @@ def test_of_a_window_no_more_is_kept_than_a_word_sees(window):
         decoder.step(np.full((3, width), 4))
         for kept in decoder.nodes:
             assert kept.arrays[0].shape[2] == decoder.said.shape[2]
-            assert kept.storage.shape[3] <= (window + 1 + BLOCK) * width
+            assert kept.storage[0].shape[2] <= (window + 1 + BLOCK) * width
             if t > window:
                 assert kept.arrays[0].shape[2] == (window + 1) * width
 
