@@ -12,6 +12,7 @@ from minitransformer.commands.hints import blas, hints
 from minitransformer.core.backend import DeviceError
 from minitransformer.core.workers import available_cores
 from minitransformer.data.files import DATA_VARIABLE
+from minitransformer.models.token_config import TokenConfig
 from minitransformer.parallel.processes import all_processes
 from minitransformer.runs.checkpoint.fields import number, require_fields
 from minitransformer.runs.checkpoint.file import open_checkpoint
@@ -142,7 +143,8 @@ def run_facts(run_folder):
     of_model = {
         "kind": config.kind,
         **({"began with": pretrained.origin} if pretrained else {}),
-        "parameters": f"{config.num_parameters():,}{' of adapters' * config.adapted}",
+        "trains": config.trains(),
+        **({"tokens at once": config.max_length} if isinstance(config, TokenConfig) else {}),
     }
     chosen = run_folder.load_chosen(open_checkpoint)
     if chosen and chosen[1]["origin"] in UNSCORED:

@@ -51,6 +51,10 @@ class ModelConfig(Settings):
         """That of the model which adapters are merged into; the same where there are none."""
         return self
 
+    def trains(self):
+        """What a training changes, in words: ``"1,051,136 parameters"``."""
+        return f"{self.num_parameters():,} parameters"
+
     def num_parameters(self):
         """How many numbers the model would train, known without building it."""
         raise NotImplementedError(f"{type(self).__name__} must say how many parameters it makes")

@@ -150,6 +150,9 @@ class LanguageModelConfig(StackConfig, TokenConfig):
         """Whether feed-forward networks are as in section 3.3."""
         return self.activation == "relu" and self.bias != "none" and not self.lora
 
+    def trains(self):
+        return super().trains() + (f" of adapters of rank {self.lora}" if self.adapted else "")
+
     @property
     def adapted(self):
         return self.lora > 0

@@ -52,7 +52,7 @@ def prepare(job):
     if pretrained:
         pretrained.put_into(model)
         progress.say(f"begins with the parameters of {pretrained.origin}")
-    progress.say(f"model: {model.num_parameters():,} parameters on {job.device}")
+    progress.say(f"model: {config.trains()} on {job.device}")
     task = job.task(recipe, kept, examples, validation, progress)
 
     # Nothing speaks against it, so the folder is changed.

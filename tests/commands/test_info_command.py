@@ -77,7 +77,8 @@ def test_a_finished_run_is_shown_with_what_was_chosen(run_folder, capsys):
     assert shown == {
         "corpus": "files",
         "kind": "transformer",
-        "parameters": f"{translator.model.num_parameters():,}",
+        "trains": f"{translator.model.num_parameters():,} parameters",
+        "tokens at once": "40",
         "steps": "126",
         "finished": f"yes; chosen: {translator.origin}, validation BLEU 100.0",
     }

@@ -60,7 +60,9 @@ def test_its_run_folder_tells_what_it_is(run_folder, capsys):
     assert (config.kind, config.d_model, config.num_maps) == (KIND, 32, 1)
     assert Recipe.of_run(RunFolder(run_folder)).model["kind"] == KIND
     assert main(["info", str(run_folder)]) == 0
-    assert f"kind: {KIND}\nparameters: {config.num_parameters():,}\n" in capsys.readouterr().out
+    assert (
+        f"kind: {KIND}\ntrains: {config.num_parameters():,} parameters\n" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -85,7 +85,7 @@ def test_it_is_scored_as_it_was(before, capsys):
 
 def test_info_tells_of_it(before, capsys):
     finished = said(capsys, "info", "finished").splitlines()
-    assert "parameters: 2,272" in finished
+    assert "trains: 2,272 parameters" in finished
     assert "finished: yes; chosen: epoch 84, validation BLEU 98.0" in finished
     assert "steps: 323" in said(capsys, "info", "cut_off").splitlines()
     assert "began with: read, epoch 2" in said(capsys, "info", "tagger").splitlines()

@@ -245,7 +245,8 @@ def test_no_recipe_is_needed_where_there_is_a_model_to_begin_with(of_others, tmp
     assert float(said[after:].split()[4]) < number
     printed = said_by("info", where, capsys=capsys).out
     assert "began with: " in printed
-    assert " of adapters\n" in printed
+    assert " parameters of adapters of rank 2 on cpu" in said
+    assert " parameters of adapters of rank 2\n" in printed
     base = TextGenerator.load(run, "cpu")
     assert TextGenerator.load(where, "cpu").model.num_parameters() == base.model.num_parameters()
 
