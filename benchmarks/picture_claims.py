@@ -118,7 +118,7 @@ def of_depth():
         f"plain, 56 layers, rate {rate}": dict(depth=56, shortcut="none", peak_learning_rate=rate)
         for rate in (0.02, 0.06)
     }
-    common = dict(width_factor=0.5, train_share=0.3, epochs=6, warmup_steps=100, schedule="step")
+    common = dict(width_factor=0.5, train_share=0.2, epochs=6, warmup_steps=100, schedule="step")
     return Claim("plain-20", common, rows, partial(of_classifier, looks=blocks))
 
 
@@ -159,7 +159,7 @@ def of_data(steps=1840, pictures=58_800, batch=64):
     return Claim("cnn", common | dict(held_out=0.02), rows, of_classifier)
 
 
-def of_pairs(steps=800, an_epoch=210):
+def of_pairs(steps=600, an_epoch=210):
     """Translators of about as many parameters, each with as many steps of 2048 tokens."""
     transformer = dict(d_model=128, d_ff=512, num_encoder_layers=2, num_decoder_layers=2)
     recipes = {
@@ -202,7 +202,7 @@ def of_optimizers():
             for rate in rates:
                 fields = dict(chosen, peak_learning_rate=rate)
                 rows[f"{recipe}, {name}, {rate:g}"] = recipe, fields
-    common = dict(train_share=0.1, epochs=6, batch_tokens=64, warmup_steps=50)
+    common = dict(train_share=0.1, epochs=4, batch_tokens=64, warmup_steps=40)
     return Claim("cnn", common, rows, of_classifier)
 
 
@@ -212,7 +212,7 @@ def of_starts():
         for start in ("fixed-0.01", "fixed-0.02", "he", "glorot")
         for lifted in (True, False)
     }
-    common = dict(train_share=0.3, epochs=6, warmup_steps=100)
+    common = dict(train_share=0.3, epochs=4, warmup_steps=100)
     return Claim("alexnet-small", common, rows, of_classifier)
 
 
@@ -228,7 +228,7 @@ def of_schedules():
         "linearly to 0": dict(schedule="linear"),
         "half a cosine to 0": dict(schedule="cosine"),
     }
-    common = dict(num_features=16, train_share=0.3, epochs=16, warmup_steps=100)
+    common = dict(num_features=16, train_share=0.3, epochs=10, warmup_steps=100)
     return Claim("cnn", common, rows, of_classifier)
 
 
