@@ -127,6 +127,7 @@ for name, mask in (("with itself", causal), ("strict", strict)):
     y, cache = scaled_dot_product_attention(q, k, v, mask)
     sums = scaled_dot_product_attention_weights(cache).sum(axis=-1)[0, 0]
     print(f"{name:<12} sums of the weights {sums.round(2)}, first output {y[0, 0, 0, :3].round(2)}")
+assert a[0, 0, 0, 0] == 1
 assert not y[0, 0, 0].any()
 assert np.isclose(sums[1:], 1).all()
 
@@ -143,8 +144,8 @@ findings[1] = "a causal mask is strict", WRONG
 # **Wrong.** The decoder is shown the sentence shifted by one (section 3.1), so at each position stands the word
 # *before* the one that is to be said. The scores that decide on 9 do not know 9. A position sees those "up to and
 # including" itself (section 3.2.3). A strict mask forbids nothing that has to be forbidden, and leaves the first
-# position nothing to see: its softmax is 0/0, which the package defines as 0. [Lesson 08](08_attention.ipynb), section
-# 6
+# position nothing to see: its softmax is 0/0, which the package defines as 0. [Lesson 08](08_attention.ipynb),
+# section 6
 #
 # **Claim 2.** Six places to forbid the future in:
 
@@ -416,9 +417,9 @@ for S, d in ((20, 64), (40, 64), (20, 128)):
 findings[11] = "dot products: lower complexity", OTHER
 
 # %% [markdown]
-# **Right, for another reason.** Dot products are faster. But both grow alike, with $S^2 d$; the paper says so (section
-# 3.2.1: "similar in theoretical complexity"). One is a single matrix product, which processors are built for. The other
-# has $S^2 d$ hidden numbers to be written, read and kept, where the product leaves $S^2$.
+# **Right, for another reason.** Dot products are faster. But both grow alike, with $S^2 d$; the paper says so
+# (section 3.2.1: "similar in theoretical complexity"). One is a single matrix product, which processors are built for.
+# The other has $S^2 d$ hidden numbers to be written, read and kept, where the product leaves $S^2$.
 # [Lesson 25](25_one_vector_or_attention.ipynb)
 #
 # ## 4 · What a layer is
