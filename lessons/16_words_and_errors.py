@@ -425,4 +425,4 @@ print(check_exercise("ex16", globals()))
 # **Your own Transformer.** Nothing new to write. When `minitransformer check own` finds all right,
 # `minitransformer translate runs/own --own answers/own.py` shows you errors of your own.
 #
-# **Next:** what the time of a training goes into, and how to save it: [lesson 17](17_making_it_fast.ipynb).
+# **Next:** claims about all this that circulate, and which of them hold: [lesson 33](33_what_notes_get_wrong.ipynb).
