@@ -9,15 +9,22 @@ import { choices_of, fragment_of } from "./ui/fragment.js";
 import { gradients_view } from "./ui/gradients.js";
 import { head_views } from "./ui/head.js";
 import { input_views, new_text } from "./ui/input.js";
+import { learn_view, learned_views } from "./ui/learn.js";
 import { next_view } from "./ui/next.js";
 import { panel_view } from "./ui/panel.js";
 import { FIRST_CHOICES, state_maker } from "./ui/state.js";
+import { make_teacher } from "./ui/teacher.js";
 import { make_tour, was_seen } from "./ui/tour.js";
 import { translation_views } from "./ui/translation.js";
 import { renderer } from "./ui/views.js";
 import { LANGUAGES } from "./ui/words.js";
 
-const VIEWS = { next: next_view, attention: attention_view, gradients: gradients_view };
+const VIEWS = {
+  next: next_view,
+  attention: attention_view,
+  gradients: gradients_view,
+  learn: (state, update) => learn_view(state, update, teacher),
+};
 
 const page = load_model(document);
 const state_of = state_maker(page);
@@ -33,11 +40,12 @@ let state = state_of(choices);
 const draw = renderer([
   ...head_views(update, () => tour.start()),
   ...input_views(update),
+  ...learned_views(update),
   ...translation_views(update),
   {
     id: "architecture",
-    depends: ({ gradient, view, attention, layer, box, language }) => {
-      return [gradient, view, attention, layer, box, language];
+    depends: ({ gradient, view, attention, layer, box, learned, language }) => {
+      return [gradient, view, attention, layer, box, learned.length, language];
     },
     draw: (state) => architecture_view(state, update),
   },
@@ -58,6 +66,8 @@ const draw = renderer([
     id: "view-shown",
     depends: ({ gradient, view, attention, layer, head, drawn, source_row, ...others }) => {
       const { box, part, language, theme } = others;
+      const { learning, teaching, optimizer, rates, num_steps } = others;
+      const of_learning = [learning === null, teaching, optimizer, rates, num_steps];
       return [
         gradient,
         view,
@@ -70,6 +80,7 @@ const draw = renderer([
         part,
         language,
         theme,
+        ...(view === "learn" ? of_learning : []),
       ];
     },
     draw: (state) => {
@@ -81,6 +92,7 @@ const draw = renderer([
   },
 ]);
 const tour = make_tour(update, () => state);
+const teacher = make_teacher(update, () => state);
 
 function update(changes) {
   const before = state;
@@ -101,10 +113,14 @@ function show() {
   document.documentElement.dataset.theme = state.theme;
   document.title = state.say("title");
   draw(state);
-  try {
-    history.replaceState(null, "", fragment_of(state));
-  } catch {
-    // where a browser allows no such address, the page works without it
+  const fragment = fragment_of(state);
+  // Not at each step of learning: a browser takes only so many addresses a second.
+  if (fragment !== location.hash) {
+    try {
+      history.replaceState(null, "", fragment);
+    } catch {
+      // where a browser allows no such address, the page works without it
+    }
   }
 }
 

@@ -5,7 +5,10 @@
 //                                                          is too long loses its end
 //   const run = model.forward(source, target, { off });    target: ids, BOS first
 //   const gradient = model.gradient(run, position, piece);
+//   const gradient = model.backward(dlogits, run);         of any number, from its gradient of the
+//                                                          logits (T, V)
 //   for (const step of translate(model, source, { forced, off })) …          see translate.js
+//   for (const { model, loss } of learn(model, lesson, options)) …           see learn.js
 //
 // `off` is a Set of heads that give zeros, by names such as "encoder.0.self.2" (its third head).
 //
@@ -17,8 +20,8 @@
 //   attention(name)      the weights (H, T, S) of "encoder.0.self", "decoder.1.cross", …
 //   source_ids, target_ids, off
 //
-// A gradient, of log p(piece | source, target[0 … position]), has
-//   log_probability      the number itself
+// A gradient, of log p(piece | source, target[0 … position]) or of what dlogits are of, has
+//   log_probability      that number itself, if it is one of those
 //   source, target       with respect to each embedded piece: (S, D) and (T, D)
 //   of(name)             with respect to a box or a parameter, in its shape
 //   flow                 a block an entry, from the last to the first, each { block, residual,
@@ -84,15 +87,19 @@ export class Transformer {
   }
 
   gradient(run, position, piece) {
-    const gradient = new Gradient();
     const [number, cache] = log_probability(run.logits, position, piece);
-    const dlogits = log_probability_backward(1, cache); // (T, V)
+    const gradient = this.backward(log_probability_backward(1, cache), run);
+    gradient.log_probability = number;
+    return gradient;
+  }
+
+  backward(dlogits, run) {
+    const gradient = new Gradient();
     const [dy, dweight_transposed] = linear_backward(dlogits, run.caches.logits); // (T, D)
     gradient.add("logits", dlogits);
     gradient.add(this.embeddings.output, transposed(dweight_transposed));
     const dmemory = this.decode_backward(dy, run, gradient); // (S, D)
     this.encode_backward(dmemory, run, gradient);
-    gradient.log_probability = number;
     gradient.source = gradient.of("source.embedding"); // (S, D)
     gradient.target = gradient.of("target.embedding"); // (T, D)
     return gradient;

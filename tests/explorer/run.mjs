@@ -9,6 +9,7 @@ import { pathToFileURL } from "node:url";
 const load = (name) => import(pathToFileURL(resolve(process.argv[2], name)));
 const { load_model } = await load("load.js");
 const { IncrementalDecoder, translate } = await load("translate.js");
+const learning = await load("learn.js");
 
 const request = JSON.parse(readFileSync(0, "utf8"));
 const { vocabulary, model, examples } = load_model({
@@ -40,7 +41,27 @@ function looked_into({ source, target, off, position, piece }) {
   };
 }
 
+// A lesson is of a piece, which is given, or of the pieces of a sentence.
+function lesson_of({ source, target, position, piece, pieces }) {
+  return pieces
+    ? learning.lesson_of_sentence(source, pieces)
+    : learning.lesson_of_piece(source, target, position, piece);
+}
+
+function learned({ steps, off, ...asked }) {
+  const options = { ...asked, off: new Set(off) };
+  const lesson = lesson_of(asked);
+  const found = [];
+  for (const { model: after, loss } of learning.learn(model, lesson, options)) {
+    found.push({ loss, parameters: Object.values(after.parameters).map(encoded) });
+    if (found.length > steps) {
+      return { lesson, steps: found, recited: learning.recited(after, lesson, options.off) };
+    }
+  }
+}
+
 const answer = {
+  learned: (request.learned ?? []).map(learned),
   examples,
   parameters: (request.parameters ?? []).map((name) => encoded(model.parameters[name])),
   runs: (request.runs ?? []).map(looked_into),

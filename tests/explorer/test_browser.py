@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from in_node import corpus, small_model, small_vocabulary
 from in_numpy import Watched
+from test_learning import learned
 from waiting import HANGS
 
-from minitransformer.data.text.vocabulary import BOS, EOS, UNK, Vocabulary
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
+from minitransformer.layers.softmax import softmax
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium")
 wait = pytest.importorskip("selenium.webdriver.support.wait")
@@ -37,7 +39,30 @@ TEXTS = """
 return [...document.querySelectorAll(arguments[0])].map((element) =>
   element.getClientRects().length ? (element.innerText ?? element.textContent).trim() : "");
 """  # all that is seen, at once: a table has hundreds of cells
-VIEWS = ["next", "attention", "gradients"]
+SEEN = "main > :not(.unseen)"
+VIEWS = ["next", "attention", "gradients", "learn"]
+WHILE_LEARNING = """
+const [script, done] = arguments;
+const then = new Function("count", script);
+const counts = [];
+let frames = 0;
+const tick = () => requestAnimationFrame(() => ((frames += 1), tick()));
+tick();
+const observer = new MutationObserver(() => {
+  const count = document.querySelectorAll(".readings li").length;
+  if (count !== counts.at(-1)) {
+    counts.push(count);
+    then(count);
+  }
+});
+observer.observe(document.getElementById("lesson"), { childList: true });
+document.getElementById("teach").click();
+const wait = () => setTimeout(() => {
+  const goes_on = document.getElementById("stop").getAttribute("aria-disabled") === "false";
+  return goes_on ? wait() : (observer.disconnect(), done({ counts, frames }));
+});
+wait();
+"""  # as the curve grows: how many points it has had, and how often the page was drawn
 
 
 class Page:
@@ -87,6 +112,11 @@ class Page:
         box.clear()
         self.run("arguments[0].value = arguments[1]", box, text)  # at once, and any character
         self.click("#translate")
+
+    def teach(self, script=""):
+        """Learn to the end. The script is run with `count`, how many points the curve has."""
+        self.driver.set_script_timeout(HANGS)
+        return self.driver.execute_async_script(WHILE_LEARNING, script)
 
     def be_wide(self, width):
         size = dict(width=width, height=900, deviceScaleFactor=1, mobile=width == PHONE)
@@ -488,7 +518,7 @@ def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
     page.open("")
     page.run("localStorage.clear()")
     page.open("")
-    for _ in range(6):
+    for _ in range(7):
         assert page.one("#tour").is_displayed()
         page.press(Keys.ENTER)  # on the button for the next stop, which has the focus
     assert page.all("#tour") == []
@@ -502,7 +532,7 @@ def test_of_the_tour_the_title_can_be_seen_and_no_stop_lies_under_its_card(page,
     page.open("#example=1")
     page.click("#start-tour")
     assert page.run("return document.querySelector('h1').getBoundingClientRect().top") > 0
-    for _ in range(6):
+    for _ in range(7):
         top, card = page.run(
             """return [".is-toured", "#tour"].map((selector) =>
                document.querySelector(selector).getBoundingClientRect().top)"""
@@ -549,3 +579,282 @@ def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed
     post_norm.translate(sentences()[0])
     assert len(post_norm.all("[id^=flow-]")) == 10
     assert post_norm.all("[id='box-decoder.norm']") == []
+
+
+def said(model, text):
+    """The ids that greedy search says, the end among them."""
+    (hypothesis,) = greedy(model, np.array([[*small_vocabulary().encode(text), EOS]]))
+    return [*hypothesis.ids, EOS] if hypothesis.finished else [*hypothesis.ids]
+
+
+def log_probabilities(model, text, ids):
+    """log p (T, V) of all that may follow at each place of a translation."""
+    source = [*small_vocabulary().encode(text), EOS]
+    logits, _ = model.forward(np.array([source]), np.array([[BOS, *ids[:-1]]]))
+    return np.log(softmax(logits)[0][0])
+
+
+def lesson(model, text, *, number=None, wanted=None):
+    """A request to learn the candidate of this number in place of the second piece; or a text."""
+    options = dict(optimizer="adam", learning_rate=0.01, steps=12)
+    source = [*small_vocabulary().encode(text), EOS]
+    if wanted:
+        return options | dict(source=source, pieces=[*small_vocabulary().encode(wanted), EOS])
+    first, *_ = said(model, text)
+    log_p = log_probabilities(model, text, [first, EOS])[1]
+    log_p[[PAD, BOS]] = -np.inf  # never said
+    piece = int(np.argsort(-log_p)[number])
+    return options | dict(source=source, target=[BOS, first], position=1, piece=piece)
+
+
+def after_learning(*requests):
+    """The losses of the last, and the model after all of them."""
+    model = small_model(small_vocabulary(), norm="pre")
+    losses = [[loss for loss, _ in learned(model, request)] for request in requests]
+    return losses[-1], model
+
+
+def curve(page):
+    """The probabilities that the curve shows, by where its points are."""
+    bottom, _, top = (numbers(path.get_attribute("d"))[1] for path in page.all(".curve .grid"))
+    points = page.one(".curve polyline").get_attribute("points").split()
+    return [(bottom - float(point.split(",")[1])) / (bottom - top) for point in points]
+
+
+def teach_second_piece(page, number):
+    page.open("#example=1&step=2")
+    page.click(f"#candidate-{number}")
+    page.click("#view-learn")
+    page.click("[id='rate-0.01']")
+    return page.teach()
+
+
+def test_a_chosen_piece_is_learned_as_the_package_learns_it(page, model):
+    observed = teach_second_piece(page, 4)
+    losses, after = after_learning(lesson(model, sentences()[0], number=4))
+    assert curve(page) == pytest.approx(np.exp(-np.array(losses)), abs=0.0005)  # of a tenth of 1 px
+    readings = [numbers(text) for text in page.texts(".readings li")]
+    assert [t for t, _ in readings] == list(range(13))
+    assert [p for _, p in readings] == pytest.approx(100 * np.exp(-np.array(losses)), rel=0.05)
+    assert losses[-1] < losses[0] / 2
+    assert observed["counts"] == list(range(1, 14))  # each was seen, and the page was drawn between
+    assert observed["frames"] > 0
+    assert (
+        page.texts("#lesson p")[1]
+        .split("“")[-1]
+        .startswith(greedy_translation(after, sentences()[0]))
+    )
+
+
+def test_what_is_shown_is_of_the_model_that_has_learned(page, model):
+    teach_second_piece(page, 4)
+    request = lesson(model, sentences()[0], number=4)
+    (loss, *_), after = after_learning(request)
+    ids = [request["target"][1], request["piece"]]
+    piece = np.exp(log_probabilities(after, sentences()[0], ids)[1, request["piece"]])
+    shown = page.one("#steps .chosen").get_attribute("aria-label")
+    assert numbers(shown)[-1] == pytest.approx(100 * piece, rel=0.05)
+    assert piece > 10 * np.exp(-loss)
+    assert "no longer the model as it was trained" in page.one("#learned").text
+    assert page.all("#architecture .note")
+    page.click("#view-gradients")
+    log_p = numbers_in(page.one("#view-shown p").text)[0]
+    assert log_p == pytest.approx(np.log(piece), abs=6e-4)
+    page.open("#example=1")  # the page as it was given
+    assert page.texts("#learned, #lesson") == ["", ""]
+
+
+def test_a_sentence_is_learned_by_keys_alone(page, model):
+    wanted = "The girl is tired."
+    page.open("#example=2")
+    page.tab_to("view-next")
+    page.press(Keys.END)
+    page.tab_to("teaching-piece")
+    page.press(Keys.ARROW_RIGHT)
+    page.tab_to("wanted")  # which selects what stands there
+    page.press(wanted)
+    page.tab_to("optimizer-adam")
+    page.tab_to("rate-0.001")
+    page.press(Keys.END)
+    page.tab_to("teach")
+    page.press(Keys.ENTER)
+    page.until("#outcome")
+    page.until("#stop[aria-disabled=true]")
+    assert page.focused() == "teach"
+    losses, after = after_learning(lesson(model, sentences()[1], wanted=wanted))
+    assert curve(page) == pytest.approx(np.exp(-np.array(losses)), abs=0.0005)
+    assert page.one("#sentence").text == greedy_translation(after, sentences()[1])
+    assert page.one("#live-learned").get_attribute("textContent") == page.one("#outcome").text
+    page.tab_to("undo_learning")
+    page.press(Keys.ENTER)
+    assert page.focused() == "view-learn"
+    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
+
+
+def expected_changes(before, after, taught, asked):
+    """(text, verdict, log p before, log p after) of sentences, with what is asked of each."""
+    rows = []
+    brought = set(taught) - set(said(before, sentences()[0]))
+    for text, ids in asked.items():
+        was, now = said(before, text), said(after, text)
+        values = [
+            log_probabilities(model, text, ids)[range(len(ids)), ids].sum()
+            for model in (before, after)
+        ]
+        if (was == ids) != (now == ids):
+            verdict = "took over" if brought & set(now) - set(was) else "forgotten"
+            verdict = "learned" if now == ids else verdict
+        else:
+            verdict = "better" if values[1] > values[0] else "worse"
+        rows.append((text, verdict, *values))
+    return rows
+
+
+def changes_shown(page):
+    rows = []
+    for item in page.all(".changes li"):
+        verdict, text = (item.find_element(CSS, kind).text for kind in ("strong", "span"))
+        rows.append((text, verdict, *numbers_in(item.text)[-2:]))
+    return rows
+
+
+def test_what_else_has_changed_is_what_the_package_says_of_it(page, model):
+    first, *others = sentences()
+    teach_second_piece(page, 4)
+    request = lesson(model, first, number=4)
+    _, after = after_learning(request)
+    asked = {text: said(model, text) for text in others}
+    rows = expected_changes(model, after, [request["piece"]], asked)
+    assert changes_shown(page) == [pytest.approx(row, abs=6e-4) for row in rows]
+    verdicts = [verdict for _, verdict, *_ in rows]
+    assert len(set(verdicts)) > 1
+    counted = dict(text.rsplit(" ", 1) for text in page.one("#counted").text.split(" · "))
+    assert counted == {verdict: str(verdicts.count(verdict)) for verdict in verdicts}
+
+
+def test_of_what_was_learned_before_it_says_whether_it_is_forgotten(page, model):
+    page.open("#example=1&view=learn")
+    page.click("#teaching-sentence")
+    page.click("[id='rate-0.01']")
+    page.click("#num_steps-40")
+    requests = []
+    for wanted in ("The girl.", "The dog.", "The girl."):
+        box = page.one("#wanted")
+        box.clear()
+        box.send_keys(wanted)
+        page.teach()
+        requests.append(lesson(model, sentences()[0], wanted=wanted) | dict(steps=40))
+        if len(requests) == 2:
+            (_, once), (_, twice) = after_learning(requests[0]), after_learning(*requests)
+            asked = {sentences()[0]: requests[0]["pieces"]}
+            (row,) = expected_changes(once, twice, [], asked)
+            assert row[1] == "forgotten"
+            assert changes_shown(page)[0] == pytest.approx(row, abs=6e-4)
+            assert "was taught “The girl.”" in page.one(".changes li").text
+    texts = [text for text, *_ in changes_shown(page)]  # of what is learned anew only once
+    assert texts == [sentences()[0], *sentences()[1:]]
+    assert changes_shown(page)[0][1] == "forgotten"  # the dog
+    assert "“The girl.”, “The dog.”, “The girl.”" in page.one("#learned").text
+
+
+def test_one_learning_is_undone_and_all_of_them(page):
+    page.open("#example=1&view=gradients&step=2")
+    trained = page.texts(SEEN)
+    shown = []
+    for _ in range(2):
+        page.click("#view-learn")
+        page.teach()
+        page.click("#view-gradients")
+        shown.append(page.texts(SEEN))
+    assert trained != shown[0] != shown[1]
+    page.click("#undo_learning")
+    assert page.texts(SEEN) == shown[0]
+    page.click("#undo_learning")
+    assert page.texts(SEEN) == trained
+    page.click("#view-learn")
+    page.teach()
+    page.teach()
+    page.click("#as_trained")
+    page.click("#view-gradients")
+    assert page.texts(SEEN) == trained
+
+
+def test_learning_that_is_stopped_leaves_what_was_learned_until_then(page, model):
+    page.open("#example=1&view=learn&step=2")
+    page.click("#num_steps-40")
+    page.teach("if (count === 4) { document.getElementById('stop').click(); }")
+    assert len(page.texts(".readings li")) == 4
+    assert page.one("#outcome").text.endswith("in 3 steps.")
+    assert page.texts(".changes li") == []
+    page.click("#as_trained")
+    page.teach("if (count === 1) { document.getElementById('stop').click(); }")  # before the first
+    assert page.texts("#learned, #lesson") == ["", ""]
+
+
+def test_what_is_undone_while_it_is_learned_does_not_come_back(page):
+    page.open("#example=1&view=learn&step=2")
+    page.teach()
+    before = page.texts(".readings li")
+    page.teach("if (count === 3) { document.getElementById('undo_learning').click(); }")
+    assert page.texts("#learned, #lesson") == ["", ""]
+    page.teach()
+    assert page.texts(".readings li") == before
+    assert page.one("#learned p").text.count("“") == 1
+
+
+@pytest.mark.parametrize(("optimizer", "rate"), [("adam", 0.01), ("sgd", 0.1)])
+def test_each_optimizer_has_a_rate_of_its_own(page, model, optimizer, rate):
+    page.open("#example=1&view=learn&step=2")
+    page.click("[id='rate-0.01']")  # of Adam
+    page.click(f"#optimizer-{optimizer}")
+    page.click("#num_steps-4")
+    if optimizer == "sgd":
+        assert page.one("[id='rate-0.01']").get_attribute("aria-checked") == "true"
+        page.click("[id='rate-0.1']")
+    page.teach()
+    options = dict(optimizer=optimizer, steps=4, learning_rate=rate)
+    losses, _ = after_learning(lesson(model, sentences()[0], number=0) | options)
+    assert curve(page) == pytest.approx(np.exp(-np.array(losses)), abs=0.0005)
+
+
+def test_heads_that_are_off_are_off_while_it_learns(page):
+    shown = []
+    for _ in range(2):
+        page.open("#example=1&view=attention&attention=cross&layer=2&step=2")
+        page.click("#switch-1")
+        page.click("#view-next")
+        likely = numbers(page.texts(".is-selected .number")[0])
+        page.click("#view-learn")
+        page.teach()
+        first, *_, last = (numbers(text)[-1] for text in page.texts(".readings li"))
+        page.click("#view-next")
+        assert [first] == likely
+        shown.append(last)
+
+
+def test_what_it_cannot_read_of_a_sentence_to_learn_it_says(page):
+    page.open("#example=1&view=learn")
+    page.click("#teaching-sentence")
+    assert page.one("#wanted").get_attribute("value") == page.one("#sentence").text
+    for text, note in {"The 🐕.": "🐕", "dog " * 50: "39 pieces at most", "": ""}.items():
+        box = page.one("#wanted")
+        box.clear()
+        page.run("arguments[0].value = arguments[1]", box, text)
+        page.run("arguments[0].dispatchEvent(new Event('input'))", box)
+        assert note in page.one("#wanted-note").text
+        assert bool(note) == bool(page.one("#wanted-note").text)
+        page.teach()
+        assert page.one("#outcome").text.startswith("Learned")
+
+
+@pytest.mark.parametrize("kind", ["piece", "sentence"])
+def test_what_was_learned_fits_a_phone_and_is_told_in_three_languages(page, kind):
+    page.be_wide(PHONE)
+    page.open("#example=1&view=learn&theme=dark")
+    page.click(f"#teaching-{kind}")
+    page.click("#num_steps-40")
+    page.teach()
+    for language, told in {"de": "Gelernt: ", "zh": "学会了：", "en": "Learned: "}.items():
+        page.click(f"#language option[value={language}]")
+        assert page.one("#outcome").text.startswith(told)
+        assert page.run("return document.documentElement.scrollWidth") == PHONE

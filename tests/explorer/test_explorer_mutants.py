@@ -6,6 +6,7 @@ import pytest
 from in_node import ask, runs, small_model, small_vocabulary
 from in_numpy import Watched
 from test_equal_to_numpy import differences
+from test_learning import differences_in_learning, learned, lessons
 
 from minitransformer.explorer.page import FOLDER, explorer_page
 
@@ -39,16 +40,38 @@ MUTANTS = {  # file, a piece of it, what stands there instead
     "p is not taken off": ("layers/log_probability.js",
         "((v === piece ? 1 : 0) - p_v)", "(v === piece ? 1 : 0)"),
     "steps at the first position": ("translate.js", "this.position += 1", "this.position += 0"),
+    "no correction of the moments": ("optim/adam.js",
+        "[1 - BETA_1 ** t, 1 - BETA_2 ** t]", "[1, 1]"),
+    "g in place of g²": ("optim/adam.js", "(1 - BETA_2) * grad[i] * grad[i]",
+        "(1 - BETA_2) * Math.abs(grad[i])"),
+    "moments that begin anew": ("optim/optimizer.js", "this.vectors[path] = vectors;", ""),
+    "every second step is counted": ("optim/optimizer.js", "this.t += 1", "this.t += 2"),
+    "each parameter counts as a step": ("optim/optimizer.js",
+        "const grad =", "this.t += 1; const grad ="),
+    "up the hill": ("optim/sgd.js", "theta - learning_rate", "theta + learning_rate"),
+    "a model that is written to": ("optim/sgd.js",
+        "return [data.map((theta, i) => theta - learning_rate * grad[i])];",
+        "data.forEach((theta, i) => (data[i] = theta - learning_rate * grad[i])); return [data];"),
+    "the sum in place of the mean": ("loss/cross_entropy.js", "0 : 1 / count", "0 : 1"),
+    "the mean over padding, too": ("loss/cross_entropy.js",
+        "targets.filter((target) => target !== PAD).length", "targets.length"),
+    "the target is not taken off": ("loss/cross_entropy.js", " - (v === target ? 1 : 0)", ""),
+    "a shared matrix has one gradient of several": ("boxes.js",
+        "before ? add(before, value) : value", "value"),
+    "a piece is wanted everywhere": ("learn.js", "Array(position).fill(PAD)",
+        "Array(position).fill(piece)"),
+    "the decoder sees what it should say": ("learn.js", "[BOS, ...pieces.slice(0, -1)]", "pieces"),
 }
 # fmt: on
 
 
 @pytest.fixture(scope="module")
 def asked():
-    """(page, requests, what NumPy says) of a few sentences of some length."""
+    """(page, requests, what NumPy says) of a few sentences of some length, and of lessons."""
     vocabulary = small_vocabulary()
     # With a large ε and a piece that stands twice nothing is too small to be seen.
     model = small_model(vocabulary, norm="pre", epsilon=0.1)
+    page = explorer_page(model, vocabulary)
     drawn = runs(vocabulary, 20)
     requests = [run for run in drawn if min(len(run["source"]), len(run["target"])) > 5][:2]
     requests[0]["target"][1:3] = [9, 9]
@@ -56,14 +79,21 @@ def asked():
         request["position"] = len(request["target"]) - 1
     with pytest.MonkeyPatch.context() as patch:
         watched = [Watched(patch, model, request) for request in requests]
-    return explorer_page(model, vocabulary), requests, watched
+    to_learn = lessons(vocabulary)
+    numbers = model.flat.data.copy()
+    taught = []
+    for lesson in to_learn:
+        model.flat.data[:] = numbers
+        taught.append(learned(model, lesson))
+    return page, dict(runs=requests, learned=to_learn), watched, taught
 
 
 def caught(asked, folder):
-    page, requests, watched = asked
-    answer = ask(page, folder, runs=requests)
+    page, requests, watched, taught = asked
+    answer = ask(page, folder, **requests)
     pairs = zip(answer["runs"], watched, strict=True)
-    return [name for pair in pairs for name in differences(*pair)]
+    found = [name for pair in pairs for name in differences(*pair)]
+    return found + differences_in_learning(answer, taught)
 
 
 @pytest.fixture
@@ -75,7 +105,7 @@ def test_without_a_mutation_nothing_differs(asked, copied):
     assert caught(asked, copied) == []
 
 
-FAST = {"db from x", "no way through σ", "steps at the first position"}
+FAST = {"db from x", "steps at the first position", "no correction of the moments"}
 EACH = [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in MUTANTS]
 
 

@@ -35,7 +35,7 @@ def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
 
 def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):
     """Here what joins a module and all that it imports has the place of that module."""
-    for name in ("translate.js", "load.js"):
+    for name in ("translate.js", "load.js", "learn.js"):
         source = (FOLDER / name).read_text(encoding="utf-8")
         exported = re.findall(r"^export (?:function\*?|class) (\w+)", source, re.MULTILINE)
         joined = f"{script(name)}\nexport {{ {', '.join(exported)} }};\n"
@@ -45,6 +45,11 @@ def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_p
         texts=["Der Hund ist müde."],
         runs=[dict(source=[9, 3], target=[2, 7], off=[], position=1, piece=5)],
         translations=[dict(source=[9, 8, 3], forced=[], off=[])],
+        learned=[
+            dict(
+                source=[9, 3], pieces=[7, 3], off=[], steps=2, optimizer="adam", learning_rate=0.01
+            )
+        ],
     )
     assert ask(page, tmp_path, **request) == ask(page, **request)
 

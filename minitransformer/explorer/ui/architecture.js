@@ -33,6 +33,7 @@ export function architecture_view(state, update) {
   return [
     h("h2", {}, say("architecture")),
     h("p", { class: "hint" }, say("architecture_hint")),
+    state.learned.length > 0 && h("p", { class: "note" }, say("architecture_learned")),
     svg(
       "svg",
       {

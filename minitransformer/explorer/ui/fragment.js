@@ -2,7 +2,7 @@
 // on: #example=1&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1.
 
 const WORDS_ALLOWED = {
-  view: ["next", "attention", "gradients"],
+  view: ["next", "attention", "gradients", "learn"],
   attention: ["encoder", "decoder", "cross"],
   drawn: ["lines", "matrix"],
   language: ["en", "zh", "de"],

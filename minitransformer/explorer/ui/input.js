@@ -52,7 +52,7 @@ function form({ say, page }, typed, keep, update) {
 
 // What changes with another sentence.
 export function new_text(text) {
-  return { text, note: null, forced: [], undo: [], step: 1, source_row: 1 };
+  return { text, note: null, forced: [], undo: [], wanted: null, step: 1, source_row: 1 };
 }
 
 function examples({ say, text, page }, update) {
@@ -73,14 +73,20 @@ function examples({ say, text, page }, update) {
   );
 }
 
-function notes({ say, note, unknown, cut, page }) {
+function notes(state) {
+  const { say, note } = state;
+  const sentences = [note && say(note), note_of_misread(state, state)];
+  return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
+}
+
+// What is said of a text of which something is lost.
+export function note_of_misread({ say, page }, { unknown, cut }) {
   const shown = unknown.slice(0, 8).join(" ") + (unknown.length > 8 ? " …" : "");
   const sentences = [
-    note && say(note),
     cut && say("note_cut", { most: page.vocabulary.max_length - 1 }),
     unknown.length > 0 && say("note_unknown", { characters: shown }),
   ];
-  return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
+  return sentences.filter(Boolean).join(" ");
 }
 
 function sentence_label({ say, page }) {

@@ -12,14 +12,21 @@ export const FIRST_CHOICES = {
   note: null, // a word about what was typed and cannot be translated
   forced: [], // { id, chosen }: what the translation has to begin with
   undo: [], // earlier values of `forced`
+  learned: [], // what the model has learned here, see teacher.js; the last is what it is now
+  learning: null, // or what it is learning
   off: ALL_HEADS_ON, // names of heads, such as "encoder.0.self.2"
   step: 1, // which piece of the translation is looked at
   source_row: 1, // which source piece's looking is shown
-  view: "next", // or "attention", "gradients"
+  view: "next", // or "attention", "gradients", "learn"
   attention: "cross", // or "encoder", "decoder"
   layer: 0,
   head: 0,
   drawn: "lines", // or "matrix"
+  teaching: "piece", // or "sentence"
+  wanted: null, // what was typed as the sentence to teach
+  optimizer: "adam", // or "sgd"
+  rates: { adam: 0.001, sgd: 0.01 }, // the learning rate of each
+  num_steps: 12,
   box: null, // name of the box that is open
   part: null, // name of the array of it that is shown
   language: "en",
@@ -30,42 +37,44 @@ export const FIRST_CHOICES = {
 // same choices led to before is not computed again, so that views see what has changed.
 //
 //   page, say                     what load_model gives; the words of the language
+//   model                         that of the page, or what has become of it
 //   source, unknown, cut          ids; characters the model does not know; whether it is too long
 //   steps, target, run, gradient  see translate.js and transformer.js; null where there is no text
 //   all_on                        where heads are off: { steps, log_probability } with all of them
 export function state_maker(page) {
-  const { model, vocabulary } = page;
+  const { vocabulary } = page;
   const read = remembered((text) => vocabulary.encode_source(text));
-  const translated = remembered((...given) => Array.from(translation_of(model, ...given)));
-  const translated_all_on = remembered((...given) => Array.from(translation_of(model, ...given)));
+  const translated = remembered((...given) => Array.from(translation_of(...given)));
+  const translated_all_on = remembered((...given) => Array.from(translation_of(...given)));
   const to_target = remembered((steps) => [BOS, ...steps.slice(0, -1).map(({ id }) => id)]);
-  const forward = remembered((source, target, off) => model.forward(source, target, { off }));
-  const forward_all_on = remembered((source, target) => model.forward(source, target));
-  const backward = remembered((run, step, id) => model.gradient(run, step, id));
+  const forward = remembered((model, source, target, off) =>
+    model.forward(source, target, { off }),
+  );
+  const forward_all_on = remembered((model, source, target) => model.forward(source, target));
+  const backward = remembered((model, run, step, id) => model.gradient(run, step, id));
   const words_in = remembered(speaker);
 
   return (choices) => {
-    const state = { ...choices, page, say: words_in(choices.language) };
+    const model = choices.learned.at(-1)?.model ?? page.model;
+    const state = { ...choices, page, model, say: words_in(choices.language) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    Object.assign(state, { all_on: null, unknown: unknown_in(vocabulary, state.text), cut: false });
+    Object.assign(state, { all_on: null, ...misread(vocabulary, state.text) });
     if (state.text.trim() === "") {
       return state;
     }
     const { off, forced } = state;
     state.source = read(state.text);
-    state.cut =
-      vocabulary.encode(state.text, vocabulary.max_length).length >= vocabulary.max_length;
-    state.steps = translated(state.source, forced, off);
+    state.steps = translated(model, state.source, forced, off);
     state.step = Math.min(state.step, state.steps.length - 1);
     state.source_row = Math.min(state.source_row, state.source.length - 1);
     state.target = to_target(state.steps);
-    state.run = forward(state.source, state.target, off);
-    state.gradient = backward(state.run, state.step, state.steps[state.step].id);
+    state.run = forward(model, state.source, state.target, off);
+    state.gradient = backward(model, state.run, state.step, state.steps[state.step].id);
     if (off.size > 0) {
-      const run = forward_all_on(state.source, state.target);
+      const run = forward_all_on(model, state.source, state.target);
       const { log_probability } = model.gradient(run, state.step, state.steps[state.step].id);
-      const steps = translated_all_on(state.source, forced, ALL_HEADS_ON);
+      const steps = translated_all_on(model, state.source, forced, ALL_HEADS_ON);
       state.all_on = { steps, log_probability };
     }
     return state;
@@ -89,10 +98,14 @@ function remembered(f) {
   };
 }
 
-// The characters of a text that are in no piece of the vocabulary.
-function unknown_in(vocabulary, text) {
+// What is lost of a text: its characters that are in no piece of the vocabulary, `unknown`, and
+// whether it is too long and is `cut`.
+export function misread(vocabulary, text) {
   const characters = new Set(text.normalize("NFC").replace(/\s/gu, ""));
-  return [...characters].filter((character) => vocabulary.encode(character).includes(UNK));
+  return {
+    unknown: [...characters].filter((character) => vocabulary.encode(character).includes(UNK)),
+    cut: vocabulary.encode(text, vocabulary.max_length).length >= vocabulary.max_length,
+  };
 }
 
 // How a piece is written: without the sign for a space, and what is no text by a word for it.

@@ -9,6 +9,7 @@ const STOPS = [
   { at: "looking", choices: { view: "next", box: null } },
   { at: "looking", choices: { view: "attention", box: null } },
   { at: "looking", choices: { view: "gradients", box: null } },
+  { at: "looking", choices: { view: "learn", box: null } },
   { at: "architecture", choices: {} },
 ];
 

@@ -97,7 +97,11 @@ function target_pieces(state, update, fresh) {
 }
 
 export function text_of(page, steps) {
-  return page.vocabulary.decode(steps.map(({ id }) => id)) || "—";
+  return text_of_ids(page, steps.map(({ id }) => id));
+}
+
+export function text_of_ids(page, ids) {
+  return page.vocabulary.decode(ids) || "—";
 }
 
 function undone({ undo }) {
