@@ -103,7 +103,7 @@ def test_a_wrong_line_changes_nothing(line, status, says, runs, tmp_path, monkey
     *(["train", "no recipe", f"--{name}="] for name in ("data-dir", "text", "kind", "device")),
     *([command, ""] for command in COMMANDS),
     *(["evaluate", "run", f"--{name}", ""] for name in ("split", "json", "output", "own")),
-    *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences")),
+    *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences", "own")),
     *(["check", "own", *more] for more in ([""], ["--file", ""])),
     ["translate", "run", "--attention", "", "a"],
 ], ids=" ".join)  # fmt: skip
