@@ -23,7 +23,7 @@ const VIEWS = { next: next_view, attention: attention_view, gradients: gradients
 
 const page = load_model(document);
 const state_of = state_maker(page);
-const first = page.first ?? { example: 0, ...FIRST_CHOICES };
+const first = page.first ?? { example: 0, step: FIRST_CHOICES.step };
 let choices = opened(choices_of(location.hash, page), {
   text: page.examples[first.example] ?? "",
   step: first.step,

@@ -457,6 +457,18 @@ def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
     assert UNK not in hostile.encode(HTML)
 
 
+def test_a_script_that_gets_into_the_page_does_not_run(page):
+    page.open()
+    page.run(
+        """const script = document.createElement("script");
+           script.textContent = "window.has_run = true";
+           document.body.append(script);"""
+    )
+    assert page.run("return window.has_run") is None
+    (refused,) = page.driver.get_log("browser")
+    assert "Content Security Policy" in refused["message"]
+
+
 @pytest.mark.parametrize(("fragment", "shown"), [
     ("#view=attention&attention=decoder&layer=2&head=2", "#kind-decoder[aria-checked=true]"),
     ("#view=gradients&step=2", "#view-gradients[aria-checked=true]"),
