@@ -1,20 +1,30 @@
 """``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
 
 import argparse
+import io
+import string
 import sys
 import webbrowser
 from pathlib import Path
 
-from minitransformer.commands.arguments import add_run_folder, new_file, note_own
-from minitransformer.core.regular_file import written_whole
+from minitransformer.commands.arguments import (
+    add_run_folder,
+    new_file,
+    note_own,
+)
+from minitransformer.core.regular_file import read_regular, written_whole
+from minitransformer.core.terminal import note
 from minitransformer.data.text.corpus import read_text
-from minitransformer.explorer.page import explorer_page, require_explorable
+from minitransformer.explorer.page import Origin, Own, explorer_page, require_explorable
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
+from minitransformer.tasks.translation import Translation
+from minitransformer.training.progress import Progress
 from minitransformer.training.recipe import Recipe
 
 EXAMPLES = 12
+LONGEST = 10**6  # bytes of a certificate
 
 
 def add(parser):
@@ -37,6 +47,13 @@ def add(parser):
         "trained on it, otherwise none)",
     )
     parser.add_argument(
+        "--own",
+        type=Path,
+        metavar="FILE",
+        help="run this file: the page shows the functions written in it, beside those it computes "
+        "with, and it is said how many of the sentences they translate otherwise",
+    )
+    parser.add_argument(
         "--open",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -48,8 +65,13 @@ def add(parser):
 def run(options):
     """Write the page, print where, and open it; returns the exit status."""
     run_folder = RunFolder(options.run_folder)
-    note_own(run_folder, "the page computes with the package's")
-    page = page_of(run_folder, options.sentences)
+    if not options.own:
+        note_own(
+            run_folder,
+            "the page computes with the package's; with --own FILE it shows those of a file, such "
+            f"as {run_folder.own}",
+        )
+    page = page_of(run_folder, options.sentences, own=options.own)
     path = options.output or run_folder.path / "explorer.html"
     with written_whole(path) as file:
         file.write(page)
@@ -67,7 +89,7 @@ def _opened(address):
         return False
 
 
-def page_of(run_folder, sentences=None, lessons=None):
+def page_of(run_folder, sentences=None, lessons=None, own=None):
     """The page of a run, as the bytes of its file.
 
     Without a file of sentences it begins with the first that a run on the toy corpus was validated
@@ -78,15 +100,56 @@ def page_of(run_folder, sentences=None, lessons=None):
         run_folder: a RunFolder.
         sentences: path of a file with a sentence a line, or None.
         lessons: as for :func:`~minitransformer.explorer.page.explorer_page`.
+        own: path of a file of a learner's functions, which is run, or None.
+
+    Raises:
+        CheckError: as for :func:`~minitransformer.course.own.own`.
     """
     config, _ = run_folder.load_config()
     require_explorable(config)
     translator = Translator.load(run_folder.path, "cpu")
-    data = Recipe.of_run(run_folder).data
+    recipe = Recipe.of_run(run_folder)
+    data = recipe.data
     examples = []
     if sentences:
         examples = [line for line in read_text(sentences).splitlines() if line.strip()]
     elif data.corpus == "toy":
         examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
     languages = None if data.corpus == "files" else data.languages.split("-")
-    return explorer_page(translator.model, translator.vocabulary, examples, languages, lessons)
+    origin = Origin(
+        corpus=data.corpus,
+        label_smoothing=recipe.training.label_smoothing,
+        words=_source_words(recipe) if data.corpus == "toy" else None,
+        own=_compared(own, run_folder, config, translator, examples) if own else None,
+    )
+    return explorer_page(
+        translator.model, translator.vocabulary, examples, languages, lessons, origin
+    )
+
+
+def _source_words(recipe):
+    """The words of the source sentences of a training, each once, without marks around them."""
+    pairs, _ = Translation.read(recipe, Progress(io.StringIO()))
+    words = {word.strip(string.punctuation) for source, _ in pairs for word in source.split()}
+    return sorted(words)
+
+
+def _compared(path, run_folder, config, translator, sentences):
+    """The Own of the file at ``path``; says how it translates the sentences, beside the package."""
+    from minitransformer.course.own import own  # nothing else needs these
+    from minitransformer.course.own.layers import parts_for
+
+    with own(path, parts_for(config.without_adapters())) as file:
+        theirs = Translator.load(run_folder.path, "cpu").translate(sentences, beam_size=1)
+    packages = translator.translate(sentences, beam_size=1)
+    differ = sum(a != b for a, b in zip(theirs, packages, strict=True))
+    whose = f"by the {len(file.written)} functions of {path}"
+    told = (
+        f"{differ} of {len(sentences)} sentences are translated otherwise {whose} than by the page"
+    )
+    note(told if sentences else "no translations are compared: give --sentences, a file of some")
+    certificate = None
+    if run_folder.certificate.exists():
+        text = read_regular(run_folder.certificate, LONGEST).decode(errors="replace")
+        certificate = text if file.fingerprint in text else None  # which may be another file's
+    return Own(path.name, file.sources(), len(sentences), differ, certificate)

@@ -2,9 +2,16 @@ import { array } from "./arrays.js";
 import { Vocabulary } from "./subwords.js";
 import { Transformer } from "./transformer.js";
 
-// What page.py has put into the page: { config, vocabulary, model, examples, languages, lessons }.
-// `examples` are sentences; `languages` the codes of source and target, or null; `lessons` has where
-// the page of a lesson is, by its number, "07".
+// What page.py has put into the page: config, vocabulary, model, and
+//   examples                      sentences
+//   first                         { example, step } to open it on, or null
+//   languages                     the codes of source and target, or null
+//   lessons                       where the page of a lesson is, by its number, "07"
+//   version, parameters           of what made the page; how many numbers the model has
+//   corpus, label_smoothing       of its training; the name is "" and the number 0 if unknown
+//   words                         of the training's source sentences, each once, or null
+//   own                           null, or of a learner's functions: { file, sources, compared,
+//                                 differ, certificate }, see Own in page.py
 export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
   const { config, pieces, shapes, numbers, ...others } = contents;

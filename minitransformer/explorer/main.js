@@ -5,13 +5,15 @@ import { load_model } from "./load.js";
 import { architecture_view } from "./ui/architecture.js";
 import { attention_view } from "./ui/attention.js";
 import { choice, h, worded } from "./ui/dom.js";
-import { choices_of, fragment_of } from "./ui/fragment.js";
+import { foot_view } from "./ui/foot.js";
+import { choices_of, opened } from "./ui/fragment.js";
 import { gradients_view } from "./ui/gradients.js";
 import { head_views } from "./ui/head.js";
-import { input_views, new_text } from "./ui/input.js";
+import { input_views } from "./ui/input.js";
 import { learn_view, learned_views } from "./ui/learn.js";
 import { next_view } from "./ui/next.js";
 import { panel_view } from "./ui/panel.js";
+import { note_place, on_address } from "./ui/places.js";
 import { FIRST_CHOICES, state_maker } from "./ui/state.js";
 import { make_teacher } from "./ui/teacher.js";
 import { make_tour, was_seen } from "./ui/tour.js";
@@ -28,13 +30,14 @@ const VIEWS = {
 
 const page = load_model(document);
 const state_of = state_maker(page);
-let choices = {
-  ...FIRST_CHOICES,
-  text: page.examples[0] ?? "",
+const first = page.first ?? { example: 0, step: FIRST_CHOICES.step };
+let choices = opened(choices_of(location.hash, page), {
+  text: page.examples[first.example] ?? "",
+  step: first.step,
+  source_row: FIRST_CHOICES.source_row,
   language: Object.keys(LANGUAGES).find((code) => navigator.language.startsWith(code)) ?? "en",
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
-  ...choices_of(location.hash, page),
-};
+});
 let state = state_of(choices);
 
 const draw = renderer([
@@ -90,52 +93,61 @@ const draw = renderer([
       return state.box ? panel_view(state, update) : VIEWS[state.view](state, update);
     },
   },
+  foot_view,
 ]);
-const tour = make_tour(update, () => state);
+const tour = make_tour(
+  (changes) => update(changes, false),
+  () => state,
+);
 const teacher = make_teacher(update, () => state);
 
-function update(changes) {
+let left_at = null; // how far down the page was when a box was opened
+
+// `goes`: whether it is a person's step from place to place, which the back button takes back.
+function update(changes, goes = true) {
   const before = state;
+  left_at = changes.box ? scrollY : left_at;
   choices = { ...choices, ...changes };
   state = state_of(choices);
-  show();
+  show(goes);
   if (state.box !== before.box) {
-    const to = state.box ? "box-title" : `box-${before.box}`;
-    document.getElementById(to)?.focus({ preventScroll: state.box === null });
+    go_to_box(before.box);
   }
   if (state.language !== before.language) {
     tour.again();
   }
 }
 
-function show() {
+// Into a box that was opened, or from one that was closed back to where it was opened.
+function go_to_box(closed) {
+  if (state.box) {
+    document.getElementById("box-title")?.focus();
+    return;
+  }
+  document.getElementById(`box-${closed}`)?.focus({ preventScroll: true });
+  if (left_at !== null) {
+    scrollTo(0, left_at);
+  }
+}
+
+function show(goes) {
   document.documentElement.lang = state.language;
   document.documentElement.dataset.theme = state.theme;
   document.title = state.say("title");
   draw(state);
-  const fragment = fragment_of(state);
-  // Not at each step of learning: a browser takes only so many addresses a second.
-  if (fragment !== location.hash) {
-    try {
-      history.replaceState(null, "", fragment);
-    } catch {
-      // where a browser allows no such address, the page works without it
-    }
-  }
+  note_place(state, goes);
 }
 
 const first_visit = location.hash === "" && !was_seen();
-show();
+show(false);
 if (first_visit) {
   tour.start();
 }
 document.documentElement.dataset.ready = "yes";
-addEventListener("hashchange", () => {
-  const linked = choices_of(location.hash, page);
-  const fresh =
-    linked.text === undefined || linked.text === state.text ? {} : new_text(linked.text);
-  update({ box: null, ...fresh, ...linked });
-});
+on_address(
+  (place) => update(place, false),
+  (fragment) => update(opened(choices_of(fragment, page), state), false),
+);
 addEventListener("keydown", ({ key }) => {
   if (key === "Escape" && !tour.close() && state.box) {
     update({ box: null });

@@ -2,7 +2,8 @@
 
 A page that is opened by a double click may not fetch modules from beside it. So they are put one
 after the other, each after those that it imports, and lose their ``import`` and ``export``; names
-at the top of a module are therefore unique among all of them.
+at the top of a module are therefore unique among all of them. The page's policy lets its own style
+and script run, by their hashes, and nothing else.
 
 The parameters are stored as they were trained, in float32, and computed with in float64. Text from
 outside, the vocabulary and the sentences, enters as JSON without any ``<``, so that it can end no
@@ -10,22 +11,72 @@ script.
 """
 
 import base64
+import hashlib
 import json
 import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minitransformer.core.backend import to_host
+from minitransformer.explorer.first_view import least_sure
 from minitransformer.inference.trained import require_finite
 from minitransformer.runs.checkpoint.file import CheckpointError
+from minitransformer.version import __version__
 
 FOLDER = Path(__file__).parent
 LARGEST = 12_000_000  # bytes of a page
+# What a search engine shows, and who is sent the address. A picture to go with it would have to lie
+# at an address of its own, and the page is one file that needs no other.
+DESCRIPTION = (
+    "A small Transformer that translates. It runs in this page, forward and backward: choose "
+    "another word, switch a head off, open a box, and see what follows."
+)
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(function|class|const|let)\b)", re.MULTILINE)
 
 
-def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
+@dataclass(frozen=True)
+class Own:
+    """A learner's functions, as a page shows them: it computes with the package's.
+
+    Attributes:
+        file: the name of theirs.
+        sources: the text of each function, by its name.
+        compared: how many sentences were translated with both.
+        differ: how many of these the learner's translate otherwise.
+        certificate: that of their training, or None.
+    """
+
+    file: str
+    sources: dict[str, str]
+    compared: int
+    differ: int
+    certificate: str | None = None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a page says of the training that its model comes from, as far as that is known.
+
+    Attributes:
+        corpus: as in the recipe, or empty.
+        label_smoothing: ε of the loss.
+        words: those of the source sentences it was trained on, each once and without marks, or None
+            if the page may not have them.
+        own: an Own, where it is of a learner's functions and they are shown, or None.
+    """
+
+    corpus: str = ""
+    label_smoothing: float = 0.0
+    words: list[str] | None = None
+    own: Own | None = None
+
+
+UNKNOWN = Origin()
+
+
+def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, origin=UNKNOWN):
     """The page, as the bytes of its file.
 
     Args:
@@ -35,10 +86,12 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
         languages: the codes of source and target, as ``("de", "en")``, or None if they are unknown.
         lessons: where the page of a lesson is, by its number, ``{"07": "../lessons/..."}``; the
             page links to those.
+        origin: an Origin.
 
     Raises:
         RunError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
             parameter is NaN or infinite.
+        DivergedError: from an example the model makes NaN.
     """
     require_explorable(model.config)
     require_finite(model)
@@ -48,14 +101,20 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None):
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
         "numbers": base64.b64encode(to_host(model.flat.data).astype("<f4")).decode(),
         "examples": list(examples),
+        "first": least_sure(model, vocabulary, examples),
         "languages": languages,
         "lessons": lessons or {},
+        "version": __version__,
+        "parameters": model.config.num_parameters(),
+        **asdict(origin),
     }
     parts = {
+        "description": DESCRIPTION,
         "style": (FOLDER / "style.css").read_text(encoding="utf-8"),
         "model": escaped_json(contents),
         "script": script("main.js"),
     }
+    parts |= {f"{name}_hash": inline_hash(parts[name]) for name in ("style", "script")}
     template = (FOLDER / "page.html").read_text(encoding="utf-8")
     page = re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template).encode()
     _require_fits(len(page), "such a page")
@@ -70,8 +129,8 @@ def require_explorable(config):
     """
     if config.kind != "transformer":
         raise CheckpointError(
-            f"this is a model of kind {config.kind!r}, and the explorer has the mathematics of "
-            f"'transformer' alone; train one: minitransformer train toy"
+            f"the explorer shows models of kind 'transformer', which translate, and this one is "
+            f"of kind {config.kind!r}; minitransformer train toy makes one that it shows"
         )
     count = config.num_parameters()
     _require_fits(count * 16 // 3, f"a page with the {count:,} parameters of this model")
@@ -94,6 +153,12 @@ def script(main):
         for path, source in sources.items()
     )
     return "\n".join(titled)
+
+
+def inline_hash(text):
+    """By what a Content-Security-Policy knows an element with this text between two line ends."""
+    digest = hashlib.sha256(f"\n{text}\n".encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def escaped_json(value):

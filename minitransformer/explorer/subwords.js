@@ -1,5 +1,7 @@
 // The vocabulary: text in, ids of subword pieces out, and back, as data/text/vocabulary.py has them.
 
+import { Heap } from "./heap.js";
+
 export const [PAD, UNK, BOS, EOS] = [0, 1, 2, 3];
 export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to
 export const BLANK = "\u2581"; // the sign for the space before a word
@@ -17,22 +19,27 @@ export class Vocabulary {
     this.ids = new Map(pieces.slice(EOS + 1).map((piece, i) => [piece, i + EOS + 1]));
   }
 
-  // The ids of a text, without BOS and EOS: the first `most` of them. Neighbouring unknown
-  // characters are one UNK.
-  encode(text, most = Infinity) {
-    const ids = [];
+  // What a text is read as, without BOS and EOS, each { id, word }, the word that the piece is of:
+  // the first `most` of them. Neighbouring unknown characters are one UNK.
+  read(text, most = Infinity) {
+    const found = [];
     for (const word of words(text)) {
       for (const piece of this.split(BLANK + word)) {
         const id = this.ids.get(piece) ?? UNK;
-        if (id !== UNK || ids.at(-1) !== UNK) {
-          ids.push(id);
+        if (id !== UNK || found.at(-1)?.id !== UNK) {
+          found.push({ id, word });
         }
       }
-      if (ids.length >= most) {
+      if (found.length >= most) {
         break;
       }
     }
-    return ids.slice(0, most);
+    return found.slice(0, most);
+  }
+
+  // The ids alone.
+  encode(text, most = Infinity) {
+    return this.read(text, most).map(({ id }) => id);
   }
 
   // What a model is given of a text: all that it takes, and EOS.
@@ -41,30 +48,37 @@ export class Vocabulary {
   }
 
   // Byte-pair encoding of a word: of all neighbours that make a piece together, those whose piece
-  // was learned first are joined, the leftmost of them first, and again, until none make one.
+  // was learned first are joined, the leftmost of them first, and again, until none make one. The
+  // neighbours wait in a heap: a word of n letters takes n log n steps.
   split(word) {
-    const parts = Array.from(word);
-    const joined = (i) => this.ids.get(parts[i] + parts[i + 1]) ?? Infinity;
-    const ranks = parts.slice(1).map((_, i) => joined(i)); // of the neighbours i and i + 1
-    for (;;) {
-      let first = -1;
-      let lowest = Infinity;
-      for (let i = 0; i < ranks.length; i++) {
-        if (ranks[i] < lowest) {
-          [first, lowest] = [i, ranks[i]];
-        }
+    const parts = Array.from(word); // what has been joined to its left neighbour is null
+    const next = parts.map((_, i) => i + 1);
+    const previous = parts.map((_, i) => i - 1);
+    const waiting = new Heap((a, b) => a.rank - b.rank || a.left - b.left);
+    const wait = (left) => {
+      const right = next[left];
+      const pair = [parts[left], parts[right]];
+      const rank = left >= 0 && right < parts.length ? this.ids.get(pair.join("")) : undefined;
+      if (rank !== undefined) {
+        waiting.push({ rank, left, right, pair });
       }
-      if (first < 0) {
-        return parts;
+    };
+    parts.forEach((_, left) => wait(left));
+    for (let first = waiting.pop(); first; first = waiting.pop()) {
+      const { left, right, pair } = first;
+      if (parts[left] !== pair[0] || parts[right] !== pair[1]) {
+        continue; // one of them has been joined to another since
       }
-      parts.splice(first, 2, parts[first] + parts[first + 1]);
-      ranks.splice(first, 1);
-      for (const i of [first - 1, first]) {
-        if (0 <= i && i < ranks.length) {
-          ranks[i] = joined(i);
-        }
+      parts[left] += parts[right];
+      parts[right] = null;
+      next[left] = next[right];
+      if (next[left] < parts.length) {
+        previous[next[left]] = left;
       }
+      wait(previous[left]);
+      wait(left);
     }
+    return parts.filter((part) => part !== null);
   }
 
   // The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT.
@@ -73,6 +87,11 @@ export class Vocabulary {
     const pieces = said.map((id) => (id === UNK ? REPLACEMENT : id > EOS ? this.pieces[id] : ""));
     return pieces.join("").replaceAll(BLANK, " ").trimStart();
   }
+}
+
+// A word without the marks before and after it.
+export function bare(word) {
+  return word.replace(/^\p{P}+|\p{P}+$/gu, "");
 }
 
 // The words of a text, its accents composed with their letters (Unicode NFC).

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import re
@@ -18,9 +19,13 @@ def opened(monkeypatch):
     return addresses
 
 
-def examples(path):
+def contents(path):
     page = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["examples"]
+    return json.loads(re.search(r'id="model">(.*?)</script>', page)[1])
+
+
+def examples(path):
+    return contents(path)["examples"]
 
 
 def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, capsys):
@@ -68,6 +73,7 @@ def test_options_say_where_it_is_written_and_which_sentences_it_has(run_copy, op
     assert not (run_copy / "explorer.html").exists()
     said = capsys.readouterr().err
     assert said.count("on functions of a learner's; the page computes with the package's") == 1
+    assert f"with --own FILE it shows those of a file, such as {run_copy / 'own.py'}\n" in said
 
 
 def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
@@ -78,3 +84,86 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
+
+
+def test_the_words_of_the_toy_corpus_and_of_no_other_text_enter_a_page(run_copy):
+    page = run_copy / "explorer.html"
+    assert main(["explore", str(run_copy)]) == 0
+    found = contents(page)
+    assert (found["corpus"], found["words"], found["label_smoothing"]) == ("files", None, 0.1)
+    training = {"label_smoothing": 0.2}
+    edit_config(
+        run_copy,
+        lambda sections: sections["recipe"].update(data={"corpus": "toy"}, training=training),
+    )
+    assert main(["explore", str(run_copy)]) == 0
+    found = contents(page)
+    assert (found["corpus"], found["label_smoothing"]) == ("toy", 0.2)
+    spoken = " ".join(german for german, _ in toy_corpus()["train"])
+    assert found["words"] == sorted(set(re.findall(r"\w+", spoken)))
+
+
+OWN = """
+def helper(x):
+    return x
+
+def softmax(x, mask=None):
+    raise NotImplementedError
+
+def relu(x):
+    # </script> of a learner's
+    return {y}, x > 0
+
+def relu_backward(dy, cache):
+    return dy * cache
+"""
+
+
+@pytest.fixture
+def explored(run_copy, tmp_path, said):
+    """A function: what is said of these functions, of which the page has what it returns, too."""
+    (tmp_path / "sentences").write_text("bao gi ku\ndu\nbao\nku du gi\n", encoding="utf-8")
+
+    def explore(source, *options):
+        own = tmp_path / "mine.py"
+        own.write_text(source)
+        options = ["--own", own, "--sentences", tmp_path / "sentences", *options]
+        errors = said("explore", run_copy, *options).err
+        return errors, contents(run_copy / "explorer.html")["own"]
+
+    return explore
+
+
+def test_a_learner_s_functions_are_shown_and_compared(explored):
+    right, shown = explored(OWN.format(y="x * (x > 0)"))
+    assert "0 of 4 sentences are translated otherwise by " in right
+    assert shown["sources"].keys() == {"relu", "relu_backward"}
+    assert shown["sources"]["relu"].startswith("def relu(x):\n    # </script>")
+    assert shown["sources"]["relu"].endswith("return x * (x > 0), x > 0")
+    assert (shown["file"], shown["compared"], shown["differ"]) == ("mine.py", 4, 0)
+    wrong, shown = explored(OWN.format(y="-x"))
+    assert f"{shown['differ']} of 4 sentences are translated otherwise by " in wrong
+    assert shown["differ"] > 0
+
+
+def test_a_certificate_is_shown_with_the_functions_that_it_is_of(explored, run_copy):
+    source = OWN.format(y="x * (x > 0)")
+    fingerprint = hashlib.sha256(source.encode()).hexdigest()
+    certificate = f"# Yours\n- SHA-256 of own.py: {fingerprint}\n"
+    (run_copy / "certificate.md").write_text(certificate)
+    assert explored(source)[1]["certificate"] == certificate
+    assert explored(f"{source}\n")[1]["certificate"] is None
+
+
+@pytest.mark.parametrize(("source", "says"), [
+    ("def relu(x):\n    return 1 / 0, x\ndef relu_backward(dy, c): return dy\n", "relu"),
+    ("nonsense", "nonsense"),
+])  # fmt: skip
+def test_functions_that_fail_write_no_page(run_copy, tmp_path, capsys, source, says):
+    (tmp_path / "sentences").write_text("bao gi ku\n", encoding="utf-8")
+    own = tmp_path / "mine.py"
+    own.write_text(source)
+    options = ["--own", str(own), "--sentences", str(tmp_path / "sentences")]
+    assert main(["explore", str(run_copy), *options]) == 1
+    assert says in capsys.readouterr().err
+    assert not (run_copy / "explorer.html").exists()

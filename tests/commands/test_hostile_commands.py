@@ -28,7 +28,7 @@ OPTIONS = {
     "fill": ["--whole", "--top", "--device", "a ___", "--"],
     "tag": ["--whole", "--device", "a b", "--"],
     "classify": ["--looked-at", "--device", "a.png", "--"],
-    "explore": ["--output", "--no-open", "--sentences", "--"],
+    "explore": ["--output", "--no-open", "--sentences", "--own", "--"],
     "check": ["--file"],
     "gradcheck": ["--seed", "--directions", "--json", "--accelerate"],
 }

@@ -73,7 +73,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train RECIPE --train-source /no.de", 1, "/no.de: No such file or directory"),
     ("train toy --weight-decay 0.1", 1, "='adam'; leave it out, or choose adamw or sgd$"),
     ("evaluate RUN --split tests", 1, "split='tests'; choose 'train' or 'validation'$"),
-    ("explore GPT", 1, "'transformer' alone; train one: minitransformer train toy$"),
+    ("explore GPT", 1, "this one is of kind 'language-model'; minitransformer train toy"),
     ("fill BERT 'a dog runs'", 1, "write ___ for what is left out"),
     (f"{SEARCH} --alpha 1000", 1, "alpha=1000.0 makes the length penalty of 40 tokens, the most"),
     ("generate GPT a --temperature -1", 1, "temperature=-1.0 must be"),
@@ -103,7 +103,7 @@ def test_a_wrong_line_changes_nothing(line, status, says, runs, tmp_path, monkey
     *(["train", "no recipe", f"--{name}="] for name in ("data-dir", "text", "kind", "device")),
     *([command, ""] for command in COMMANDS),
     *(["evaluate", "run", f"--{name}", ""] for name in ("split", "json", "output", "own")),
-    *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences")),
+    *(["explore", "run", f"--{name}", ""] for name in ("output", "sentences", "own")),
     *(["check", "own", *more] for more in ([""], ["--file", ""])),
     ["translate", "run", "--attention", "", "a"],
 ], ids=" ".join)  # fmt: skip

@@ -47,6 +47,21 @@ def test_each_function_alone_is_called_and_nothing_goes_past_it(tmp_path, kind, 
     assert mine.others.isdisjoint(FUNCTIONS[name])
 
 
+def test_the_text_of_what_stands_in_is_that_of_its_def_with_decorators(tmp_path):
+    path = tmp_path / "own.py"
+    relu, backward = (
+        "@abs_too\ndef relu(x):  # ä\n    return x, x",
+        "def relu_backward(dy, x): return dy",
+    )
+    softmax = "def softmax(x):\n    raise NotImplementedError"
+    linear = "def linear(x, weight, bias=None):\n    return x, x"  # without its backward
+    parts = ["abs_too = lambda f: f", "def relu(x): return 1, 1", relu, backward, softmax, linear]
+    path.write_text("\n\n".join(parts), encoding="utf-8-sig")
+    assert OwnFile(path).sources() == {"relu": relu, "relu_backward": backward}
+    path.write_text("relu = abs\nrelu_backward = abs\n")
+    assert OwnFile(path).sources() == {}
+
+
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_whole_file_trains_as_the_package_does_to_the_last_bit(kind, norm):

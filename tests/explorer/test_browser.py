@@ -18,8 +18,9 @@ from waiting import HANGS
 
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 from minitransformer.decoding import greedy
-from minitransformer.explorer.page import explorer_page
+from minitransformer.explorer.page import Origin, Own, explorer_page
 from minitransformer.layers.softmax import softmax
+from minitransformer.version import __version__
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium")
 wait = pytest.importorskip("selenium.webdriver.support.wait")
@@ -88,6 +89,9 @@ class Page:
     def until(self, selector):
         wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.all(selector))
 
+    def until_run(self, script):
+        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.run(script))
+
     def click(self, selector):
         self.one(selector).click()
 
@@ -117,6 +121,19 @@ class Page:
         """Learn to the end. The script is run with `count`, how many points the curve has."""
         self.driver.set_script_timeout(HANGS)
         return self.driver.execute_async_script(WHILE_LEARNING, script)
+
+    def touch(self, selector):
+        self.run("arguments[0].scrollIntoView({ block: 'center' })", self.one(selector))
+        x, y = self.run(
+            """const { left, top, width, height } = arguments[0].getBoundingClientRect();
+               return [left + width / 2, top + height / 2]""",
+            self.one(selector),
+        )
+        points = [{"x": x, "y": y}]
+        for kind, touched in (("touchStart", points), ("touchEnd", [])):
+            self.driver.execute_cdp_cmd(
+                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched}
+            )
 
     def be_wide(self, width):
         size = dict(width=width, height=900, deviceScaleFactor=1, mobile=width == PHONE)
@@ -205,13 +222,14 @@ def test_the_translation_goes_on_from_pieces_that_are_chosen_and_back_one_by_one
     assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
 
 
-def test_bars_are_as_long_as_a_piece_is_likely(page):
+def test_bars_are_as_long_as_the_root_of_how_likely_a_piece_is_and_the_page_says_so(page):
     page.open("#example=1&step=3")
     likely = [numbers(text)[0] for text in page.texts(".bar-row .number")]
     widths = [numbers(bar.get_attribute("style"))[0] for bar in page.all(".bar-row .bar")]
     assert likely == sorted(likely, reverse=True)
     assert len(set(likely)) > 1
-    assert widths == pytest.approx([100 * p / likely[0] for p in likely], rel=0.1)
+    assert widths == pytest.approx([100 * (p / likely[0]) ** 0.5 for p in likely], rel=0.05)
+    assert "a bar half as long is a piece a quarter as likely" in page.one("#view-shown").text
 
 
 def test_the_pieces_that_are_not_shown_have_the_rest_of_the_probability(page):
@@ -229,7 +247,7 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     page.click("#switch-1")
     assert "decoder layer 2, cross-attention, head 2" in page.one(".changed").text
     before, after, difference = numbers_in(page.texts(".changed p")[-1])
-    assert difference == pytest.approx(after - before, abs=2e-3)
+    assert difference == pytest.approx(after - before, abs=1e-9)
     assert difference != 0
     assert page.one("#switch-1").get_attribute("aria-checked") == "false"
     assert page.one("[id='box-decoder.1.cross'] text").text == "Cross-attention (−1)"
@@ -255,8 +273,8 @@ def test_a_chosen_piece_that_is_no_longer_likely_has_its_probability(page):
 
 
 def numbers_in(text):
-    """Those with three digits after the point."""
-    return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3}", text)]
+    """Those with three digits after the point, or more."""
+    return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3,}", text)]
 
 
 @pytest.mark.parametrize("head", [1, 2])
@@ -415,7 +433,7 @@ def test_keys_alone_are_enough(page):
     assert page.focused() == "steps-2"
     assert page.one("#steps-2").get_attribute("aria-checked") == "true"
     page.tab_to("box-source.embedding")
-    page.press(Keys.ARROW_RIGHT, Keys.ENTER)
+    page.press(Keys.ARROW_UP, Keys.ENTER)
     assert page.focused() == "box-title"
     page.press(Keys.ESCAPE)
     assert page.focused() == "box-source.positions"
@@ -469,6 +487,18 @@ def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
     assert UNK not in hostile.encode(HTML)
 
 
+def test_a_script_that_gets_into_the_page_does_not_run(page):
+    page.open()
+    page.run(
+        """const script = document.createElement("script");
+           script.textContent = "window.has_run = true";
+           document.body.append(script);"""
+    )
+    assert page.run("return window.has_run") is None
+    (refused,) = page.driver.get_log("browser")
+    assert "Content Security Policy" in refused["message"]
+
+
 @pytest.mark.parametrize(("fragment", "shown"), [
     ("#view=attention&attention=decoder&layer=2&head=2", "#kind-decoder[aria-checked=true]"),
     ("#view=gradients&step=2", "#view-gradients[aria-checked=true]"),
@@ -476,6 +506,7 @@ def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
     ("#drawn=matrix&view=attention", "table.matrix"),
     ("#text=Hund&language=de", "#sentence"),
     ("#view=<b>&layer=99&head=-1&step=0.5&box=x&example=7&language=xx&off=1", "#candidate-0"),
+    ("#box=logits&part=encoder.0.self.weights&forced=9*+2&off=encoder.9.self.0", "#box-title"),
     ("#%E0%A4%A&&==", "#candidate-0"),
 ])  # fmt: skip
 def test_the_address_says_what_is_shown(page, fragment, shown):
@@ -505,13 +536,217 @@ def test_another_address_on_the_same_page_changes_what_is_shown(page):
     assert page.all("#box-title") == []
 
 
-def test_what_is_shown_is_in_the_address(page):
-    page.open("#example=2&view=attention&attention=decoder&layer=2&head=2&drawn=matrix&step=3")
-    address = page.driver.current_url
-    before = page.one("main").text
-    page.open(address.split("html")[1])
-    assert "head=2" in address
-    assert page.one("main").text == before
+SEEN = """
+return [document.documentElement.lang, document.documentElement.dataset.theme,
+  document.querySelector("main").innerText,
+  ...Array.from(document.querySelectorAll("[aria-checked=true], .chosen"), ({ id }) => id)];
+"""
+
+
+@pytest.mark.parametrize("last", ["view-attention", "box-decoder.1.cross"])
+def test_a_link_opens_exactly_what_was_seen(page, last):
+    page.open("#example=2&view=attention&attention=encoder&layer=2&drawn=matrix&step=2")
+    page.click("#heads-1")
+    page.click("#switch-0")
+    page.click("#row-2")
+    page.click("#view-next")
+    page.click("#candidate-3")
+    page.click("#steps-3")
+    page.click("#theme")
+    page.click("#language option[value=de]")
+    page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", last)
+    if last.startswith("box"):
+        page.click("[id='parts-decoder.1.cross.weights']")
+        page.click("#box-head-0")
+    before = page.run(SEEN)
+    page.open(page.driver.current_url.split("html")[1])
+    assert page.run(SEEN) == before
+    assert len(page.all("#steps .chosen")) == 1
+    page.click("#undo")  # what a link has chosen can be taken back
+    assert page.all("#steps .chosen") == []
+
+
+COUNT_ENTRIES = """
+window.entries = 0;
+const push = history.pushState;
+history.pushState = function (...given) { window.entries += 1; push.apply(this, given); };
+"""
+
+
+def test_the_back_button_closes_a_box_and_goes_back_to_the_view_before(page):
+    page.open("#example=1&view=next")
+    page.click("#view-gradients")
+    page.click("#gradient-source-0")
+    page.click("#language option[value=de]")  # no place: it is neither an entry, nor taken back
+    page.click("#steps-2")
+    page.driver.back()
+    page.until("#flow-decoder\\.0\\.self")
+    assert page.all("#box-title") == []
+    assert page.focused() == "box-source.embedding"
+    page.driver.back()
+    page.until("#candidate-0")
+    assert page.run("return document.documentElement.lang") == "de"
+    assert page.one("#steps-2").get_attribute("aria-checked") == "true"
+    page.driver.forward()
+    page.until("[id^=flow-]")
+
+
+def test_a_box_that_was_closed_is_no_place_to_go_back_to(page):
+    page.open("#example=1&view=next")
+    page.click("#view-gradients")
+    page.run(COUNT_ENTRIES)
+    for close in (lambda: page.press(Keys.ESCAPE), lambda: page.click("#close")):
+        page.click("#gradient-source-0")
+        close()
+        assert page.all("#box-title") == []
+        page.until_run("return !history.state.box")
+    assert page.run("return window.entries") == 2  # those of the boxes
+    page.driver.back()
+    page.until("#candidate-0")
+
+
+def test_the_tour_makes_no_places_to_go_back_to(page):
+    page.open("#example=1")
+    page.run(COUNT_ENTRIES)
+    page.click("#start-tour")
+    for _ in range(6):
+        page.press(Keys.ENTER)
+    assert page.run("return window.entries") == 0
+    page.click("#view-attention")
+    assert page.run("return window.entries") == 1
+
+
+def test_after_the_tour_the_focus_is_where_it_was(page):
+    page.open("")
+    page.run("localStorage.clear()")
+    page.open("")
+    page.press(Keys.ESCAPE)
+    assert page.focused() == "start-tour"  # on a first visit it was nowhere
+    page.open("#example=1")
+    page.tab_to("steps-1")
+    page.run("document.getElementById('start-tour').click()")
+    page.click("#tour-skip")
+    assert page.focused() == "steps-1"
+
+
+def test_it_opens_on_the_step_of_all_examples_at_which_the_model_is_least_sure(page, model):
+    page.open("#language=en")
+    entropies = {}
+    for i, text in enumerate(sentences()):
+        source = [*small_vocabulary().encode(text), EOS]
+        (hypothesis,) = greedy(model, np.array([source]))
+        ids = [BOS, *hypothesis.ids][: len(hypothesis.ids) + hypothesis.finished]
+        z = model.forward(np.array([source]), np.array([ids]))[0][0]  # (T, V)
+        p = np.exp(z - z.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        entropies |= {(i, t): -(row * np.log(row)).sum() for t, row in enumerate(p)}
+    example, step = max(entropies, key=entropies.get)
+    assert page.one("#text").get_attribute("value") == sentences()[example]
+    assert page.one(f"#steps-{step}").get_attribute("aria-checked") == "true"
+    assert (example, step) != (0, 1)  # where it opened without a reason
+
+
+def test_arrow_keys_go_the_way_they_point_in_the_diagram(page):
+    page.open("#example=1")
+    page.tab_to("box-source.embedding")
+    for key, reached in [
+        (Keys.ARROW_DOWN, "source.embedding"),  # nothing is below it
+        (Keys.ARROW_UP, "source.positions"),
+        (Keys.ARROW_RIGHT, "target.positions"),
+        (Keys.ARROW_RIGHT, "target.positions"),
+        (Keys.ARROW_UP, "decoder.0.self.norm"),
+        (Keys.ARROW_LEFT, "encoder.0.self.norm"),
+        (Keys.ARROW_DOWN, "source.positions"),
+        (Keys.END, "probabilities"),
+        (Keys.ARROW_UP, "probabilities"),
+        (Keys.ARROW_LEFT, "encoder.norm"),
+        (Keys.ARROW_UP, "encoder.norm"),
+        (Keys.HOME, "source.embedding"),
+    ]:
+        before = page.one(f"[id='{page.focused()}']").rect
+        page.press(key)
+        assert page.focused() == f"box-{reached}"
+        after = page.one(f"[id='{page.focused()}']").rect
+        assert key != Keys.ARROW_UP or after["y"] <= before["y"]
+
+
+def test_the_name_of_a_box_has_the_words_that_are_written_on_it(page):
+    """So that who speaks to a computer can say what they see."""
+    page.open("#example=1")
+    for label, name in page.run(
+        """return Array.from(document.querySelectorAll("g.box"), (box) =>
+           [box.querySelector("text").textContent, box.getAttribute("aria-label")])"""
+    ):
+        seen = label.replace("+ ", "").replace("+", "residual sum")
+        assert seen.lower() in name.lower()
+
+
+SMALL = """
+const seen = (element) => element.getClientRects().length > 0;
+return Array.from(document.querySelectorAll("button, select, input, summary, dd a, g.box"))
+  .filter(seen)
+  .map((element) => [element.id || element.textContent, element.getBoundingClientRect()])
+  .filter(([, { width, height }]) => width < 24 || height < 24)
+  .map(([name, { width, height }]) => `${name}: ${width} by ${height}`);
+"""
+
+
+@pytest.mark.parametrize("view", [*VIEWS, "attention&drawn=matrix", "next&box=decoder.1.cross"])
+def test_on_a_phone_all_that_one_touches_has_24_pixels_each_way(page, view):
+    page.be_wide(PHONE)
+    page.open(f"#example=3&view={view}")
+    assert page.run(SMALL) == []
+
+
+def test_on_a_phone_a_box_that_is_closed_leaves_the_page_where_it_was(page):
+    page.be_wide(PHONE)
+    page.open("#example=1&view=next")
+    page.run("document.getElementById('box-source.embedding').scrollIntoView()")
+    before = page.run("return scrollY")
+    page.run("document.getElementById('box-source.embedding').dispatchEvent(new Event('click'))")
+    assert page.run("return scrollY") < before  # up to what is in it
+    page.click("#close")
+    assert page.run("return scrollY") == before > 0
+
+
+def test_a_finger_reads_the_numbers_of_a_picture_and_of_the_matrix(page):
+    page.be_wide(PHONE)
+    page.open("#example=1&view=attention&drawn=matrix")
+    page.touch("table.matrix tbody td")
+    assert numbers_in(page.one("#weight").text)
+    page.open("#example=1&box=source.embedding")
+    page.touch("#numbers")
+    assert re.search(r"number \d+: −?\d", page.one(".readout").text)
+
+
+def test_in_high_contrast_bars_switches_and_choices_are_seen(page):
+    colours = """
+        const [bar, paper] = [document.querySelector(".bar") ?? document.body, document.body];
+        const style = (element, before) => getComputedStyle(element, before);
+        const chosen = [...document.querySelectorAll("main [aria-checked=true]:not(.switch)")];
+        const other = (element) =>
+          element.parentElement.querySelector("[aria-checked=false]") ?? paper;
+        const told = ({ backgroundColor, borderBottomColor }) =>
+          backgroundColor + borderBottomColor;
+        return {
+          bar: style(bar).backgroundColor !== style(paper).backgroundColor,
+          switches: [...document.querySelectorAll(".switch")].map((one) =>
+            style(one, "::before").backgroundImage),
+          chosen: chosen.every((one) => told(style(one)) !== told(style(other(one)))),
+        };"""
+    forced = [{"name": "forced-colors", "value": "active"}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": forced})
+    try:
+        for theme in ("light", "dark"):
+            page.open(f"#example=1&view=next&theme={theme}")
+            assert page.run(colours) == {"bar": True, "switches": [], "chosen": True}
+            page.open(f"#example=1&view=attention&theme={theme}")
+            found = page.run(colours)
+            assert found["chosen"]
+            assert len(found["switches"]) == 2
+            assert all("gradient" in image for image in found["switches"])
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
@@ -858,3 +1093,73 @@ def test_what_was_learned_fits_a_phone_and_is_told_in_three_languages(page, kind
         page.click(f"#language option[value={language}]")
         assert page.one("#outcome").text.startswith(told)
         assert page.run("return document.documentElement.scrollWidth") == PHONE
+
+
+OWN = Own("mine.py", {"relu": f"def relu(x):  # {HTML}", "linear_backward": "..."}, 12, 3, HTML)
+LEARNED = ["Der", "Hund", "ist", "müde"]
+
+
+@pytest.fixture(scope="module")
+def of_a_run(model, tmp_path_factory):
+    """The path of a page that knows of a training, and of a learner's functions."""
+    path = tmp_path_factory.mktemp("page") / "explorer.html"
+    origin = Origin("toy", label_smoothing=0.1, words=LEARNED, own=OWN)
+    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), origin=origin))
+    return path
+
+
+def test_the_foot_says_what_made_the_page_and_of_which_model(page, driver, of_a_run, model):
+    page.open()
+    foot = page.one("#foot").text
+    assert f"minitransformer {__version__}." in foot
+    assert f"{model.config.num_parameters():,} parameters" in foot
+    assert "minitransformer explore RUN" in foot
+    assert "toy corpus" not in foot
+    other = Page(driver, of_a_run)
+    for language, words in {"en": "toy corpus", "zh": "玩具语料", "de": "Spielkorpus"}.items():
+        other.open(f"#language={language}")
+        assert words in other.one("#foot").text
+
+
+def test_it_says_why_a_sure_step_is_not_quite_sure(page, driver, of_a_run):
+    page.open()
+    assert page.all("#ceiling") == []  # of the training nothing is known
+    other = Page(driver, of_a_run)
+    other.open()
+    most = 1 - 0.1 + 0.1 / len(small_vocabulary())
+    assert f"shows about {100 * most:.0f} %" in other.one("#ceiling").text
+    assert f"each other one {100 * 0.1 / 400:.2g}" in other.one("#ceiling").text
+
+
+def test_words_that_the_training_had_not_are_marked(page, driver, of_a_run):
+    other = Page(driver, of_a_run)
+    other.open()
+    other.translate("Der Hund, müde, hund.")
+    assert "has these words: hund." in other.one(".note").text
+    assert "hund" in other.one("#live").get_attribute("textContent")
+    marked = other.texts("#source .never-seen")
+    assert "".join(marked) == "hund"
+    assert "".join(other.texts("#source li")).endswith("hund.‹end›")
+    assert all(chip.is_displayed() for chip in other.all("#source li"))
+    other.translate("Der Hund ist müde.")
+    assert other.one(".note").text == ""
+    assert other.all("#source .never-seen") == []
+    page.open()  # which has no words of its training
+    page.translate("Hallo hund")
+    assert page.all("#source .never-seen") == []
+
+
+def test_a_box_shows_what_a_learner_wrote_for_it(page, driver, of_a_run):
+    other = Page(driver, of_a_run)
+    other.open("#example=1&box=encoder.0.feed_forward&part=encoder.0.feed_forward.relu")
+    other.click("#own-code summary")
+    assert other.one("#own-code pre").text == OWN.sources["relu"]
+    other.open("#example=1&box=logits")
+    other.click("#own-code summary")
+    assert other.one("#own-code pre").text == OWN.sources["linear_backward"]
+    other.open("#example=1&box=source.embedding")
+    assert other.all("#own-code") == []
+    assert "Of 12 sentences the learner’s translated 3 otherwise." in other.one("#foot").text
+    other.click("#certificate summary")
+    assert other.one("#certificate pre").text == HTML
+    assert other.all("body img, body b") == []

@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 
 import pytest
 from in_node import node
@@ -64,6 +65,27 @@ def test_every_rule_of_the_style_is_for_something_on_the_page():
     assert {"chip", "is-toured"} <= used <= named
     colours = set(re.findall(r"(--[\w-]+):", style))
     assert colours == set(re.findall(r"var\((--[\w-]+)\)", style))
+
+
+def test_a_difference_is_that_of_the_numbers_as_they_are_shown():
+    pairs = [
+        [-0.0844, -0.0806],
+        [-0.08412, -0.08409],
+        [-2, -2],
+        [-1e-12, 0],
+        [-7.25, -0.5],
+        [0, -9],
+    ]
+    shown = exported("attention.js", f"{pairs}.map(([a, b]) => m.compared(a, b))")
+    for (before, after), words in zip(pairs, shown, strict=True):
+        a, b, d = (
+            Decimal(words[name].replace("−", "-")) for name in ("before", "after", "difference")
+        )
+        assert b - a == d
+        assert float(d) == pytest.approx(after - before, rel=0.1, abs=1e-9)
+        assert len(words["before"].partition(".")[2]) == len(words["difference"].partition(".")[2])
+    assert shown[2] == dict(before="−2.000", after="−2.000", difference="0.000")
+    assert shown[4] == dict(before="−7.250", after="−0.500", difference="6.750")
 
 
 def test_text_on_any_colour_can_be_read():

@@ -1,5 +1,7 @@
 """The page is one whole file, no larger than it says, and nothing breaks out of it."""
 
+import base64
+import hashlib
 import json
 import re
 
@@ -99,6 +101,29 @@ def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
 def test_too_many_sentences_are_refused(model, vocabulary):
     with pytest.raises(CheckpointError, match="12,000,000 are the most"):
         explorer_page(model, vocabulary, ["a" * LARGEST])
+
+
+def test_no_script_and_no_style_but_the_page_s_own_may_run(model, vocabulary):
+    page = explorer_page(model, vocabulary)
+    (policy,) = re.findall(rb'http-equiv="Content-Security-Policy" content="(.*?)"', page)
+    rules = dict(rule.split(" ", 1) for rule in policy.decode().split("; "))
+    assert rules["default-src"] == "'none'"
+    for rule, element in {
+        "script-src": rb'<script type="module">(.*?)</script>',
+        "style-src": rb"<style>(.*?)</style>",
+    }.items():
+        (text,) = re.findall(element, page, re.DOTALL)
+        assert rules[rule] == f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
+    sources = [path.read_text(encoding="utf-8") for path in MODULES]
+    assert not any(re.search(r'setAttribute\(\s*"style"', source) for source in sources)
+
+
+def test_it_says_to_others_what_it_is(model, vocabulary):
+    page = explorer_page(model, vocabulary).decode()
+    said = dict(re.findall(r'<meta (?:name|property)="(.*?)" content="(.*?)">', page))
+    assert said["og:title"] == "Inside a Transformer"
+    assert said["description"] == said["og:description"]
+    assert 50 < len(said["description"]) < 200
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])

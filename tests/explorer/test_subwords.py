@@ -1,12 +1,13 @@
 """Text becomes the same ids in the page as in the package, and ids the same text."""
 
+import json
 import random
 
 import pytest
-from in_node import ask, corpus, small_model
+from in_node import ask, corpus, node, small_model
 
 from minitransformer.data.text.vocabulary import EOS
-from minitransformer.explorer.page import explorer_page
+from minitransformer.explorer.page import FOLDER, explorer_page
 
 ODD = [
     "",
@@ -40,12 +41,38 @@ def invented(vocabulary, seed):
     return ["".join(rng.choices(parts, k=rng.randrange(1, 30))) for _ in range(300)]
 
 
+def long_words(vocabulary, seed):
+    """Words of hundreds of letters, of the pieces of one that come often or of a few letters."""
+    rng = random.Random(seed)
+    pieces = [piece.strip("\u2581") for piece in vocabulary.pieces(range(4, len(vocabulary)))]
+    alphabets = [pieces, *(rng.choices(pieces, k=rng.randrange(1, 6)) for _ in range(40))]
+    return ["".join(rng.choices(alphabet, k=rng.randrange(200))) for alphabet in alphabets]
+
+
 def test_pieces_are_those_of_the_package(vocabulary, page):
     sentences = [text for pair in corpus()["validation"][:100] for text in pair]
-    texts = [*sentences, *ODD, *invented(vocabulary, 0)]
+    texts = [*sentences, *ODD, *invented(vocabulary, 0), *long_words(vocabulary, 1)]
     ids = ask(page, texts=texts)["ids"]
     wrong = [t for t, found in zip(texts, ids, strict=True) if found != vocabulary.encode(t)]
     assert wrong == []
+
+
+def test_a_word_of_eighty_thousand_letters_takes_little_more_than_its_share_of_time():
+    """Eight times as long, of n log n steps some ten times the processor's time, of n² 64 times."""
+    script = f"""
+        import {{ Vocabulary }} from {json.dumps((FOLDER / "subwords.js").as_uri())};
+        const vocabulary = new Vocabulary(["", "", "", "", "ab", "ba", "abab", "baba", "aa"], 40);
+        const taken = (length) => {{
+          const word = Array.from({{ length }}, (_, i) => "abbab"[(i * i) % 5]).join("");
+          const before = process.cpuUsage().user;
+          vocabulary.split(word);
+          return process.cpuUsage().user - before;
+        }};
+        const least = (length) => Math.min(taken(length), taken(length), taken(length));
+        least(10_000);
+        console.log(least(80_000) / least(10_000));
+    """
+    assert float(node("--input-type=module", "--eval", script)) < 25
 
 
 def test_ids_are_decoded_as_the_package_does(vocabulary, page):

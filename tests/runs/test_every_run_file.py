@@ -289,7 +289,7 @@ ROWS = [
       for name in ("max_length", "num_decoder_layers")),
     # What no page can hold
     Row(edited("model", kind="restricted", window=3), "explore",
-        "this is a model of kind 'restricted'"),
+        "this one is of kind 'restricted'"),
     Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 12,000,000 are the most"),
     # What the log holds
     *(Row(with_a_line(line), "info plot compare train", LINE_IS_DAMAGED, "unfinished") for line in (

@@ -109,6 +109,16 @@ class OwnFile:
         """The SHA-256 of the file."""
         return hashlib.sha256(self.content).hexdigest()
 
+    def sources(self):
+        """The text of each function that stands in, by its name, where the file has its ``def``."""
+        lines = self.content.decode("utf-8-sig").splitlines(keepends=True)
+        names = {name for part in self.written for name in part.functions}
+        return {
+            node.name: "".join(lines[_first_line(node) - 1 : node.end_lineno]).rstrip("\n")
+            for node in ast.parse(self.content).body
+            if isinstance(node, ast.FunctionDef) and node.name in names
+        }
+
     def leave_out(self, part):
         """Take ``part`` as not written: those that call it get the package's."""
         self.written.remove(part)
@@ -202,10 +212,15 @@ def _place(function):
 def _stubs(content):
     """Name and line of each function in a file that does nothing but raise NotImplementedError."""
     return {
-        (node.name, min(n.lineno for n in (node, *node.decorator_list)))
+        (node.name, _first_line(node))
         for node in ast.parse(content).body
         if isinstance(node, ast.FunctionDef)
         and isinstance(node.body[-1], ast.Raise)
         and "NotImplementedError" in ast.unparse(node.body[-1])
         and all(isinstance(line, ast.Expr) for line in node.body[:-1])  # the docstring
     }
+
+
+def _first_line(definition):
+    """That of a function in its file, or of its first decorator."""
+    return min(node.lineno for node in (definition, *definition.decorator_list))

@@ -10,9 +10,10 @@ import { percent } from "./translation.js";
 
 const WIDTH = 440;
 const BOX = 142; // width of a box
-const BETWEEN = 11; // pixels from a box to the next one
+const BETWEEN = 12; // pixels from a box to the next one
 const SPLIT = 5; // from a box to where the residual connection leaves
-const PLUS = 16;
+const PLUS = 21;
+const NORM = 21;
 const SIDES = {
   encoder: { input: "source", centre: 116, lane: 26 },
   decoder: { input: "target", centre: 324, lane: 414 },
@@ -42,7 +43,7 @@ export function architecture_view(state, update) {
         role: "group",
         "aria-label": say("architecture"),
         class: state.view === "gradients" ? "flowing" : "",
-        onkeydown: with_arrows(drawn, () => {}),
+        onkeydown: with_arrows(drawn, () => {}, next_box(boxes)),
       },
       layers.map((layer) => layer_element(say, layer)),
       edge_elements(state, edges),
@@ -51,6 +52,26 @@ export function architecture_view(state, update) {
       ends(state, stacks),
     ),
   ];
+}
+
+// Where an arrow key leads to from a box: up and down on its side, left and right to the box of the
+// other side that is most nearly as high.
+function next_box(boxes) {
+  const middle = ({ y, height }) => y + height / 2;
+  return (at, key) => {
+    const side = (box) => box.x + box.width / 2 > GUTTER;
+    const here = side(boxes[at]);
+    const step = { ArrowUp: 1, ArrowDown: -1 }[key];
+    if (step) {
+      return boxes[at + step] && side(boxes[at + step]) === here ? at + step : null;
+    }
+    if (key !== (here ? "ArrowLeft" : "ArrowRight")) {
+      return null;
+    }
+    const away = (box) => Math.abs(middle(box) - middle(boxes[at]));
+    const others = boxes.filter((box) => side(box) !== here);
+    return boxes.indexOf(others.reduce((a, b) => (away(b) < away(a) ? b : a)));
+  };
 }
 
 // Boxes, connections and layers of a side, y upwards from 0. A box is { name, x, y, width, height,
@@ -80,18 +101,18 @@ function stack(model, side) {
     const through = way(name, "sublayer");
     length = through;
     if (model.pre_norm) {
-      box(`${name}.norm`, 18, "norm", through);
+      box(`${name}.norm`, NORM, "norm", through);
     }
     box(name, 28, name.split(".")[2], through);
     stream(`${name}.residual`, PLUS, "+", PLUS);
     const path = `M${centre} ${-split}H${lane}V${-(y - PLUS / 2)}H${centre}`;
     edges.push({ path, kind: "residual", length: way(name, "residual") });
     if (!model.pre_norm) {
-      stream(`${name}.norm`, 18, "norm");
+      stream(`${name}.norm`, NORM, "norm");
     }
   };
   stream(`${input}.embedding`, 26, "embedding");
-  stream(`${input}.positions`, 20, "positions");
+  stream(`${input}.positions`, 22, "positions");
   for (let layer = 0; layer < model.config[`num_${side}_layers`]; layer++) {
     go_to(y + 7);
     const bottom = y - 2;
@@ -103,7 +124,7 @@ function stack(model, side) {
     layers.push({ side, number: layer + 1, bottom, top: y });
   }
   if (model.pre_norm) {
-    box(`${side}.norm`, 18, "norm", null);
+    box(`${side}.norm`, NORM, "norm", null);
   }
   if (side === "decoder") {
     box("logits", 22, "linear", null);
@@ -180,9 +201,18 @@ function box_element(state, { name, x, y, width, height, short }, update) {
       onkeydown,
     },
     svg("title", {}, box_name(say, name)),
+    target({ x, y, width, height }),
     svg("rect", { x, y: -(y + height), width, height, rx: short === "+" ? height / 2 : 6 }),
     svg("text", { x: x + width / 2, y: -(y + height / 2), dy: "0.35em" }, label),
   );
+}
+
+// Where a box can be hit: as far around it as to the middle between it and the next one.
+function target({ x, y, width, height }) {
+  const around = BETWEEN / 2;
+  const across = width + BETWEEN;
+  const d = `M${x - around} ${around - y}h${across}v${-height - BETWEEN}h${-across}z`;
+  return svg("path", { d, class: "target" });
 }
 
 function layer_element(say, { side, number, bottom, top }) {

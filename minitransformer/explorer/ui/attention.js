@@ -150,16 +150,25 @@ function what_changed(state) {
     before === after ? say("same_translation") : say("other_translation", { before, after }),
     say("log_probability_change", {
       piece: piece_text(state, selected(state).id),
-      before: signed(before_off),
-      after: signed(now),
-      difference: signed(now - before_off),
+      ...compared(before_off, now),
     }),
   ];
 }
 
-export function signed(number) {
-  const text = Math.abs(number).toFixed(3);
-  return number < 0 && text !== "0.000" ? `−${text}` : text;
+// Two numbers and their difference in words: with so many digits that the difference shows two
+// figures, and the difference is that of the numbers as they are shown.
+export function compared(before, after) {
+  const change = Math.abs(after - before);
+  const needed = change > 0 ? 1 - Math.floor(Math.log10(change)) : 0;
+  const digits = Math.min(Math.max(needed, 3), 9);
+  const difference = Number(after.toFixed(digits)) - Number(before.toFixed(digits));
+  const words = { before, after, difference };
+  return Object.fromEntries(Object.entries(words).map(([key, x]) => [key, signed(x, digits)]));
+}
+
+export function signed(number, digits = 3) {
+  const text = Math.abs(number).toFixed(digits);
+  return number < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
 // "encoder.0.self.2" as people read it: encoder layer 1, self-attention, head 3.
@@ -212,9 +221,9 @@ function lines(state, { from, to, row: chosen, select, weights }, update) {
     );
     drawing.replaceChildren(...paths.filter(Boolean));
     numbers.forEach((number, s) => (number.textContent = weight_text(row(weights, t)[s])));
-    keys.forEach(({ firstChild }, s) =>
-      firstChild.setAttribute("style", style_of(row(weights, t)[s], "weights", theme)),
-    );
+    keys.forEach(({ firstChild }, s) => {
+      firstChild.style.cssText = style_of(row(weights, t)[s], "weights", theme);
+    });
   };
   const items = from.map((piece, i) => ({
     value: i,
@@ -253,7 +262,7 @@ function matrix(state, { from, to, row: chosen, select, weights }, update) {
     const cells = Array.from(row(weights, t), (weight, s) =>
       h(
         "td",
-        { style: style_of(weight, "weights", theme), onmouseenter: () => read(t, s) },
+        { style: style_of(weight, "weights", theme), onpointerenter: () => read(t, s) },
         weight_text(weight).replace(/^0\./, "."),
       ),
     );

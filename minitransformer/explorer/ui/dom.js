@@ -18,6 +18,8 @@ function furnished(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) {
       element.addEventListener(name.slice(2), value);
+    } else if (name === "style" && value) {
+      element.style.cssText = value; // an attribute would need a policy that lets any style in
     } else if (value !== false && value !== null && value !== undefined) {
       element.setAttribute(name, value === true ? "" : value);
     }
@@ -74,16 +76,20 @@ export function worded(value, word) {
 }
 
 // Arrow keys, Home and End go among elements, and `arrive` is told of each that is reached.
-export function with_arrows(elements, arrive) {
-  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+// `next_to(at, key)` says which one an arrow leads to.
+export function with_arrows(elements, arrive, next_to = in_a_row) {
   return (event) => {
     const at = elements.findIndex((element) => element.contains(event.target));
-    const last = elements.length - 1;
-    const to = { Home: 0, End: last }[event.key] ?? at + steps[event.key];
-    if (at >= 0 && to >= 0 && to <= last) {
+    const ends = { Home: 0, End: elements.length - 1 };
+    const reached = at >= 0 && elements[ends[event.key] ?? next_to(at, event.key)];
+    if (reached) {
       event.preventDefault();
-      elements[to].focus();
-      arrive(elements[to]);
+      reached.focus();
+      arrive(reached);
     }
   };
+}
+
+function in_a_row(at, key) {
+  return at + { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key];
 }

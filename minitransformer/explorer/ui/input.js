@@ -75,18 +75,27 @@ function examples({ say, text, page }, update) {
 
 function notes(state) {
   const { say, note } = state;
-  const sentences = [note && say(note), note_of_misread(state, state)];
+  const sentences = [note && say(note), note_of_misread(state, state), note_unseen(state)];
   return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
 }
 
 // What is said of a text of which something is lost.
 export function note_of_misread({ say, page }, { unknown, cut }) {
-  const shown = unknown.slice(0, 8).join(" ") + (unknown.length > 8 ? " …" : "");
   const sentences = [
     cut && say("note_cut", { most: page.vocabulary.max_length - 1 }),
-    unknown.length > 0 && say("note_unknown", { characters: shown }),
+    unknown.length > 0 && say("note_unknown", { characters: first_few(unknown) }),
   ];
   return sentences.filter(Boolean).join(" ");
+}
+
+// What is said of words that the training had not; nothing where there are none.
+export function note_unseen({ say, unseen }) {
+  const words = [...new Set(unseen.filter(Boolean))];
+  return words.length > 0 && say("note_unseen", { words: first_few(words) });
+}
+
+function first_few(texts) {
+  return texts.slice(0, 8).join(" ") + (texts.length > 8 ? " …" : "");
 }
 
 function sentence_label({ say, page }) {

@@ -4,7 +4,7 @@
 export function box_name(say, name) {
   const [side, layer, sublayer, part] = name.split(".");
   if (name === "logits" || name === "probabilities") {
-    return say(name);
+    return `${say(`box_${name === "logits" ? "linear" : "softmax"}`)} · ${say(name)}`;
   }
   if (sublayer === undefined) {
     return `${say(side)} · ${say(layer)}`;
@@ -40,6 +40,24 @@ const FILES = { scaled_dot_product_attention: "attention", multi_head_attention:
 // The file of the package with the functions of a kind of box.
 export function file_of(kind) {
   return `minitransformer/layers/${FILES[kind] ?? kind}.py`;
+}
+
+// What a learner may have written for a kind of box, beside the pair of its name.
+const BESIDE = {
+  positional_encoding: ["sinusoidal_encoding"],
+  softmax: ["padding_mask", "causal_mask"],
+  multi_head_attention: ["split_heads", "merge_heads"],
+  residual: [
+    "encoder_layer",
+    "encoder_layer_backward",
+    "decoder_layer",
+    "decoder_layer_backward",
+  ],
+};
+
+// The names of the learner's functions that a kind of box shows.
+export function own_names(kind) {
+  return [...(BESIDE[kind] ?? []), kind, `${kind}_backward`];
 }
 
 // The boxes that belong to one place of the architecture, in the order of computation: the block's

@@ -10,7 +10,7 @@ export function next_view(state, update) {
   const { say, steps, step, page } = state;
   const { id, candidates } = selected(state);
   const shown = candidates.slice(0, SHOWN);
-  const largest = shown[0].probability;
+  const length = (probability) => Math.sqrt(probability / shown[0].probability);
   const others = 1 - shown.reduce((sum, { probability }) => sum + probability, 0);
   const rows = shown.map((candidate, i) => {
     const piece = piece_text(state, candidate.id);
@@ -27,7 +27,7 @@ export function next_view(state, update) {
       "button",
       attributes,
       h("span", { class: "piece" }, piece),
-      bar(candidate.probability / largest, "forward"),
+      bar(length(candidate.probability), "forward"),
       h("span", { class: "number" }, percent(candidate.probability)),
     );
   });
@@ -46,7 +46,27 @@ export function next_view(state, update) {
     ),
     h("p", { class: "hint", id: "others" }, say("next_others", { percent: percent(others) })),
     h("p", { class: "hint" }, say("next_hint")),
+    h("p", { class: "hint" }, say("next_bars")),
+    ceiling(state),
   ];
+}
+
+// Why no step is quite sure: with label smoothing ε over V pieces the right one is to have the
+// probability 1 − ε + ε / V in training, and each other one ε / V.
+function ceiling({ say, page }) {
+  const smoothing = page.label_smoothing;
+  if (!smoothing) {
+    return null;
+  }
+  const count = page.vocabulary.pieces.length;
+  const share = smoothing / count;
+  const words = {
+    most: percent(1 - smoothing + share),
+    share: percent(share),
+    smoothing,
+    count: count.toLocaleString(say("code")),
+  };
+  return h("p", { class: "hint", id: "ceiling" }, say("ceiling", words));
 }
 
 // The translation up to the selected step, and then this piece.

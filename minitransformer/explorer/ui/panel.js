@@ -3,7 +3,7 @@
 
 import { PAIRS } from "../boxes.js";
 import { choice, h, worded } from "./dom.js";
-import { box_name, file_of, parts_of, shape_letters } from "./names.js";
+import { box_name, file_of, own_names, parts_of, shape_letters } from "./names.js";
 import { picture } from "./picture.js";
 import { piece_text } from "./state.js";
 import { selected_words } from "./translation.js";
@@ -11,7 +11,7 @@ import { selected_words } from "./translation.js";
 export function panel_view(state, update) {
   const { say, run, box } = state;
   const parts = parts_of(run, box);
-  const name = parts.includes(state.part) ? state.part : parts.at(-1);
+  const name = state.part ?? parts.at(-1);
   const shown = run.state(name);
   return [
     h(
@@ -31,6 +31,7 @@ export function panel_view(state, update) {
     h("p", { class: "hint" }, say(row_letter(shown.name) === "S" ? "rows_source" : "rows_target")),
     picture(state, { ...described(state, shown), id: "numbers", title: say("numbers") }),
     gradient_picture(state, shown),
+    own_code(state, shown),
     code(state, shown),
   ];
 }
@@ -115,11 +116,18 @@ function gradient_picture(state, shown) {
 }
 
 function code({ say }, { kind }) {
-  const source = PAIRS[kind].pair.map(String).join("\n\n");
-  return h(
-    "details",
-    {},
-    h("summary", {}, say("show_code")),
-    h("pre", { tabindex: 0 }, h("code", {}, source)),
-  );
+  return folded("code", say("show_code"), PAIRS[kind].pair.map(String));
+}
+
+// What a learner wrote for a box, in Python.
+function own_code({ say, page }, { kind }) {
+  const { sources, file } = page.own ?? { sources: {} };
+  const names = own_names(kind).filter((name) => Object.hasOwn(sources, name));
+  const written = names.map((name) => sources[name]);
+  return names.length > 0 && folded("own-code", say("show_own", { file }), written);
+}
+
+function folded(id, title, functions) {
+  const source = h("code", {}, functions.join("\n\n"));
+  return h("details", { id }, h("summary", {}, title), h("pre", { tabindex: 0 }, source));
 }

@@ -1,5 +1,5 @@
 // An array as a picture: a row of pixels for each piece, a colour for each number. The number under
-// the pointer can be read, and with the arrow keys each of them.
+// the pointer or the finger can be read, and with the arrow keys each of them.
 
 import { colour_of } from "./colours.js";
 import { h } from "./dom.js";
@@ -42,11 +42,13 @@ export function picture(state, { id, title, array, rows, column, scale }) {
     mark.style.left = `${(100 * j) / width}%`;
     mark.style.width = `${100 / width}%`;
   };
-  canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
+  const read_at = ({ offsetX, offsetY }) => {
     const at = (offset, size, count) =>
       Math.min(Math.max(Math.floor((offset / size) * count), 0), count - 1);
     read(at(offsetY, canvas.clientHeight, height), at(offsetX, canvas.clientWidth, width));
-  });
+  };
+  canvas.addEventListener("pointermove", read_at);
+  canvas.addEventListener("pointerdown", read_at); // a finger touches without having moved
   canvas.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
     const [down, right] = steps[event.key] ?? [];

@@ -1,7 +1,8 @@
 // What a person has chosen, and what follows from it: one object, from which all views are drawn.
 
-import { BOS, EOS, UNK } from "../subwords.js";
+import { BOS, EOS, UNK, bare } from "../subwords.js";
 import { translate } from "../translate.js";
+import { parts_of } from "./names.js";
 import { speaker } from "./words.js";
 
 const ALL_HEADS_ON = new Set();
@@ -28,7 +29,7 @@ export const FIRST_CHOICES = {
   rates: { adam: 0.001, sgd: 0.01 }, // the learning rate of each
   num_steps: 12,
   box: null, // name of the box that is open
-  part: null, // name of the array of it that is shown
+  part: null, // name of the array of it that is shown, or null for the last one
   language: "en",
   theme: "light",
 };
@@ -38,12 +39,16 @@ export const FIRST_CHOICES = {
 //
 //   page, say                     what load_model gives; the words of the language
 //   model                         that of the page, or what has become of it
-//   source, unknown, cut          ids; characters the model does not know; whether it is too long
+//   source, cut                   ids; whether the text is too long
+//   unknown, unseen               characters the model does not know; for each piece of the source
+//                                 the word that it is of, if the training had no such word, or null
 //   steps, target, run, gradient  see translate.js and transformer.js; null where there is no text
 //   all_on                        where heads are off: { steps, log_probability } with all of them
 export function state_maker(page) {
   const { vocabulary } = page;
-  const read = remembered((text) => vocabulary.encode_source(text));
+  const known = page.words && new Set(page.words);
+  const read = remembered((text) => vocabulary.read(text, vocabulary.max_length));
+  const encoded = remembered((text) => vocabulary.encode_source(text));
   const translated = remembered((...given) => Array.from(translation_of(...given)));
   const translated_all_on = remembered((...given) => Array.from(translation_of(...given)));
   const to_target = remembered((steps) => [BOS, ...steps.slice(0, -1).map(({ id }) => id)]);
@@ -59,17 +64,23 @@ export function state_maker(page) {
     const state = { ...choices, page, model, say: words_in(choices.language) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    Object.assign(state, { all_on: null, ...misread(vocabulary, state.text) });
+    Object.assign(state, { all_on: null, ...misread(vocabulary, state.text), unseen: [] });
     if (state.text.trim() === "") {
       return state;
     }
     const { off, forced } = state;
-    state.source = read(state.text);
+    state.source = encoded(state.text);
+    state.unseen = read(state.text).map(({ id, word }) => {
+      const seen = !known || known.has(bare(word)) || bare(vocabulary.pieces[id]) === "";
+      return seen ? null : bare(word); // marks beside a word are no part of it
+    });
     state.steps = translated(model, state.source, forced, off);
     state.step = Math.min(state.step, state.steps.length - 1);
     state.source_row = Math.min(state.source_row, state.source.length - 1);
     state.target = to_target(state.steps);
     state.run = forward(model, state.source, state.target, off);
+    const parts = state.box ? parts_of(state.run, state.box) : [];
+    state.part = parts.slice(0, -1).includes(state.part) ? state.part : null;
     state.gradient = backward(model, state.run, state.step, state.steps[state.step].id);
     if (off.size > 0) {
       const run = forward_all_on(model, state.source, state.target);
@@ -117,6 +128,14 @@ export function piece_text({ page, say }, id) {
 // The piece that is looked at.
 export function selected(state) {
   return state.steps[state.step];
+}
+
+// The names of all heads, such as "encoder.0.self.2".
+export function heads_of(model) {
+  const blocks = [...model.blocks("encoder"), ...model.blocks("decoder")];
+  const attentions = blocks.filter((name) => !name.endsWith("feed_forward"));
+  const numbers = [...Array(model.config.num_heads).keys()];
+  return attentions.flatMap((name) => numbers.map((number) => `${name}.${number}`));
 }
 
 // How many layers have the kind of attention that is looked at.

@@ -13,7 +13,8 @@ const STOPS = [
   { at: "architecture", choices: {} },
 ];
 
-// A tour, which `start` begins, and `again` draws anew, as after another language was chosen.
+// A tour, which `start` begins, and `again` draws anew, as after another language was chosen. The
+// focus comes back to where it was, on a first visit to the button that begins the tour.
 export function make_tour(update, current) {
   const card = h("div", {
     id: "tour",
@@ -22,6 +23,7 @@ export function make_tour(update, current) {
     tabindex: -1,
   });
   let stop = null;
+  let came_from = null; // the id of what had the focus before
 
   const draw = () => {
     document.querySelector(".is-toured")?.classList.remove("is-toured");
@@ -55,6 +57,7 @@ export function make_tour(update, current) {
   };
 
   const go = (to) => {
+    const has_focus = card.contains(document.activeElement);
     stop = to;
     if (to === null) {
       remember();
@@ -62,9 +65,17 @@ export function make_tour(update, current) {
       update(STOPS[to].choices);
     }
     draw();
+    if (to === null && has_focus) {
+      const back = document.getElementById(came_from) ?? document.getElementById("start-tour");
+      back.focus({ preventScroll: true });
+    }
   };
   const close = () => stop !== null && (go(null), true);
-  return { start: () => go(0), close, again: () => stop !== null && draw() };
+  const start = () => {
+    came_from = document.activeElement.id;
+    go(0);
+  };
+  return { start, close, again: () => stop !== null && draw() };
 }
 
 // Whether the tour was seen before. Where a browser does not remember, as it may for a file, it was

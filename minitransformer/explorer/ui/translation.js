@@ -4,6 +4,7 @@ import { length_of, row } from "../arrays.js";
 import { BLANK, EOS } from "../subwords.js";
 import { style_of } from "./colours.js";
 import { choice, h } from "./dom.js";
+import { note_unseen } from "./input.js";
 import { piece_text } from "./state.js";
 
 export function translation_views(update) {
@@ -12,7 +13,7 @@ export function translation_views(update) {
     {
       id: "live", // unseen; what changes in it is read aloud
       depends: ({ steps, note }) => [steps, note],
-      draw: ({ say, steps, note, page }) => [note ? say(note) : steps ? text_of(page, steps) : ""],
+      draw: (state) => [said_aloud(state)],
     },
     {
       id: "source",
@@ -31,6 +32,14 @@ export function translation_views(update) {
   ];
 }
 
+function said_aloud(state) {
+  const { say, steps, note, page } = state;
+  if (note || !steps) {
+    return note ? say(note) : "";
+  }
+  return [text_of(page, steps), note_unseen(state)].filter(Boolean).join(" ");
+}
+
 // The lengths of the rows of a gradient (S, D), one a piece.
 export function lengths_of_rows(gradient) {
   return Array.from({ length: gradient.shape[0] }, (_, i) => length_of(row(gradient, i)));
@@ -44,7 +53,7 @@ function source_pieces(state) {
     h(
       "li",
       {
-        class: `chip ${joint(state, id, i)}`,
+        class: `chip ${joint(state, id, i)} ${state.unseen[i] ? "never-seen" : ""}`,
         style: style_of((0.75 * lengths[i]) / largest, "lengths", theme),
         title: say("gradient_length", { length: lengths[i].toPrecision(2) }),
       },

@@ -59,6 +59,11 @@ export const WORDS = {
     zh: "模型从未见过这些字符，把它们读作 ‹未知›：{characters}",
     de: "Diese Zeichen hat das Modell nie gesehen und liest dafür ‹unbekannt›: {characters}",
   },
+  note_unseen: {
+    en: "No sentence that the model learned from has these words: {words}. It reads them in pieces that it has seldom seen together, and what it makes of them is guesswork.",
+    zh: "模型学过的句子中没有这些词：{words}。它把它们读成很少同时见过的子词，译出的只是猜测。",
+    de: "In keinem Satz, aus dem das Modell gelernt hat, kommt das vor: {words}. Es liest solche Wörter in Stücken, die es kaum je zusammen gesehen hat, und rät.",
+  },
   start: { en: "start", zh: "开始", de: "Anfang" },
   end: { en: "end", zh: "结束", de: "Ende" },
   unknown: { en: "unknown", zh: "未知", de: "unbekannt" },
@@ -111,6 +116,16 @@ export const WORDS = {
     en: "Click another one, and the translation goes on from there.",
     zh: "点选另一个，翻译就从那里继续。",
     de: "Klick ein anderes an, und die Übersetzung geht von dort weiter.",
+  },
+  next_bars: {
+    en: "So that small ones can be seen, a bar half as long is a piece a quarter as likely.",
+    zh: "为了让小概率也看得见，长度减半表示概率为四分之一。",
+    de: "Damit auch kleine zu sehen sind: Ein halb so langer Balken ist ein Viertel so wahrscheinlich.",
+  },
+  ceiling: {
+    en: "Why a sure step shows about {most} and not 100 %: in training the right piece was to get {most} and each other one {share} (label smoothing, ε = {smoothing} spread over {count} pieces).",
+    zh: "为什么有把握的一步显示约 {most} 而不是 100 %：训练时的目标是给正确的子词 {most}，给其余每个子词 {share}（标签平滑，ε = {smoothing} 分摊到 {count} 个子词）。",
+    de: "Warum ein sicherer Schritt etwa {most} zeigt und nicht 100 %: Im Training sollte das richtige Stück {most} bekommen und jedes andere {share} (Label-Smoothing, ε = {smoothing}, verteilt auf {count} Stücke).",
   },
   candidate_label: {
     en: "{piece}, {percent}: go on with it",
@@ -462,6 +477,58 @@ export const WORDS = {
     zh: "显示这两个函数",
     de: "Die zwei Funktionen zeigen",
   },
+  show_own: {
+    en: "What {file} has for it, in Python",
+    zh: "{file} 中为它写的 Python 函数",
+    de: "Was {file} dafür hat, in Python",
+  },
+  // the foot of the page
+  made_by: {
+    en: "Made by minitransformer {version}.",
+    zh: "由 minitransformer {version} 制作。",
+    de: "Gemacht von minitransformer {version}.",
+  },
+  model_size: {
+    en: "The model has {parameters} parameters: {layers} layers, {heads} heads, vectors of {width} numbers, {pieces} pieces.",
+    zh: "模型有 {parameters} 个参数：{layers} 层，{heads} 个头，向量长 {width}，{pieces} 个子词。",
+    de: "Das Modell hat {parameters} Parameter: {layers} Schichten, {heads} Köpfe, Vektoren aus {width} Zahlen, {pieces} Stücke.",
+  },
+  trained_on: {
+    en: "It was trained on {corpus}.",
+    zh: "它是用{corpus}训练的。",
+    de: "Trainiert wurde es mit {corpus}.",
+  },
+  corpus_toy: {
+    en: "the toy corpus of the package",
+    zh: "软件包自带的玩具语料",
+    de: "dem Spielkorpus des Pakets",
+  },
+  corpus_multi30k: {
+    en: "Multi30k",
+    zh: " Multi30k ",
+    de: "Multi30k",
+  },
+  corpus_files: {
+    en: "texts of its maker’s",
+    zh: "制作者自己的文本",
+    de: "eigenen Texten dessen, der es gemacht hat",
+  },
+  make_yours: {
+    en: "A page like this of a model of your own:",
+    zh: "为你自己的模型做一个这样的页面：",
+    de: "So eine Seite von einem eigenen Modell:",
+  },
+  own_functions: {
+    en: "The boxes show functions of a learner’s, {count} of {file}. The page computes with the package’s.",
+    zh: "方框里显示学习者自己写的函数，即 {file} 中的 {count} 个。本页用软件包的函数计算。",
+    de: "In den Kästen stehen Funktionen eines Lernenden, {count} aus {file}. Die Seite rechnet mit denen des Pakets.",
+  },
+  own_differ: {
+    en: "Of {compared} sentences the learner’s translated {differ} otherwise.",
+    zh: "{compared} 个句子中，有 {differ} 个用学习者的函数译得不同。",
+    de: "Von {compared} Sätzen übersetzten die des Lernenden {differ} anders.",
+  },
+  certificate: { en: "The certificate", zh: "证书", de: "Die Urkunde" },
   about_embedding: {
     en: "Each piece is looked up in a table and becomes a list of numbers, its vector.",
     zh: "每个子词在一张表中查到一列数，即它的向量。",

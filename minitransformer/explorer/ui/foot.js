@@ -1,0 +1,40 @@
+// The foot of the page: what made it, of which training, and how to make one's own.
+
+import { h } from "./dom.js";
+
+export const foot_view = {
+  id: "foot",
+  depends: ({ language }) => [language],
+  draw: ({ say, page }) => [
+    h("p", {}, say("made_by", { version: page.version }), " ", model_words(say, page)),
+    h("p", {}, say("make_yours"), " ", h("code", {}, "minitransformer explore RUN")),
+    ...(page.own ? own_words(say, page.own) : []),
+  ],
+};
+
+function model_words(say, { parameters, corpus, config, vocabulary }) {
+  const words = {
+    parameters: parameters.toLocaleString(say("code")),
+    layers: `${config.num_encoder_layers} + ${config.num_decoder_layers}`,
+    heads: config.num_heads,
+    width: config.d_model,
+    pieces: vocabulary.pieces.length.toLocaleString(say("code")),
+  };
+  const trained = corpus ? ` ${say("trained_on", { corpus: say(`corpus_${corpus}`) })}` : "";
+  return say("model_size", words) + trained;
+}
+
+// Of a learner's functions: how they compare, and the certificate of their training.
+function own_words(say, { file, sources, compared, differ, certificate }) {
+  const count = Object.keys(sources).length;
+  return [
+    h("p", {}, say("own_functions", { file, count }), " ", say("own_differ", { compared, differ })),
+    certificate &&
+      h(
+        "details",
+        { id: "certificate" },
+        h("summary", {}, say("certificate")),
+        h("pre", { tabindex: 0 }, certificate),
+      ),
+  ];
+}
