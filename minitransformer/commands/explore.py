@@ -1,4 +1,4 @@
-"""``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
+"""``minitransformer explore``: a trained model in one page, to look into with a browser."""
 
 import argparse
 import sys
@@ -9,18 +9,22 @@ from minitransformer.commands.arguments import add_run_folder, new_file, note_ow
 from minitransformer.core.regular_file import written_whole
 from minitransformer.data.text.corpus import read_text
 from minitransformer.explorer.page import explorer_page, require_explorable
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
 from minitransformer.training.recipe import Recipe
 
 EXAMPLES = 12
+TRAINED = {trained.task: trained for trained in (Translator, TextGenerator, Filler)}
 
 
 def add(parser):
     parser.description = (
-        "Write a page in which the model of a run translates, and shows what it computes, forward "
-        "and backward. It is one file, needs no network, and may be given away."
+        "Write a page in which the model of a run translates, goes on with texts or fills their "
+        "gaps, and shows what it computes, forward and backward. It is one file, needs no network, "
+        "and may be given away."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -81,12 +85,26 @@ def page_of(run_folder, sentences=None, lessons=None):
     """
     config, _ = run_folder.load_config()
     require_explorable(config)
-    translator = Translator.load(run_folder.path, "cpu")
+    trained = TRAINED[config.task].load(run_folder.path, "cpu")
     data = Recipe.of_run(run_folder).data
     examples = []
     if sentences:
         examples = [line for line in read_text(sentences).splitlines() if line.strip()]
     elif data.corpus == "toy":
-        examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
-    languages = None if data.corpus == "files" else data.languages.split("-")
-    return explorer_page(translator.model, translator.vocabulary, examples, languages, lessons)
+        pairs = load_split(data, "validation")[:EXAMPLES]
+        examples = [_example(config.task, *pair) for pair in pairs]
+    languages = None if data.corpus in ("files", "text") else data.languages.split("-")
+    if languages and config.task != Translator.task:
+        languages = [languages[1]] * 2  # the target side is what it has learned from
+    return explorer_page(trained.model, trained.vocabulary, examples, languages, lessons)
+
+
+def _example(task, source, target):
+    """What a model of a task is given of a pair: all, the beginning, or what has a gap."""
+    words = target.split()
+    middle = len(words) // 2
+    if task == TextGenerator.task:
+        return " ".join(words[:middle])
+    if task == Filler.task:
+        return " ".join([*words[:middle], "___", *words[middle + 1 :]])
+    return source

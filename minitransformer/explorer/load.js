@@ -1,16 +1,32 @@
 import { array } from "./arrays.js";
+import { CharacterVocabulary } from "./characters.js";
+import { LanguageModel, MaskedLanguageModel } from "./language_model.js";
+import { ScoredVocabulary } from "./scored.js";
 import { Vocabulary } from "./subwords.js";
+import { TASKS } from "./tasks.js";
 import { Transformer } from "./transformer.js";
 
-// What page.py has put into the page: { config, vocabulary, model, examples, languages, lessons }.
-// `examples` are sentences; `languages` the codes of source and target, or null; `lessons` has where
-// the page of a lesson is, by its number, "07".
+const MODELS = {
+  transformer: Transformer,
+  "language-model": LanguageModel,
+  "masked-language-model": MaskedLanguageModel,
+};
+const VOCABULARIES = {
+  subwords: ({ pieces }, max_length) => new Vocabulary(pieces, max_length),
+  "subwords and a mask": ({ pieces }, max_length) => new Vocabulary(pieces, max_length, true),
+  characters: ({ pieces }) => new CharacterVocabulary(pieces),
+  scored: ({ pieces, scores }) => new ScoredVocabulary(pieces, scores),
+};
+
+// What page.py has put into the page: { config, vocabulary, model, task, examples, languages,
+// lessons }. `examples` are texts; `languages` the codes of what is read and written, or null;
+// `lessons` has where the page of a lesson is, by its number, "07".
 export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
-  const { config, pieces, shapes, numbers, ...others } = contents;
-  const vocabulary = new Vocabulary(pieces, config.max_length);
-  const model = new Transformer(config, named_arrays(shapes, from_float32(numbers)));
-  return { config, vocabulary, model, ...others };
+  const { config, vocabulary: said, shapes, numbers, ...others } = contents;
+  const vocabulary = VOCABULARIES[said.unit](said, config.max_length);
+  const model = new MODELS[config.kind](config, named_arrays(shapes, from_float32(numbers)));
+  return { config, vocabulary, model, task: TASKS[config.kind], ...others };
 }
 
 // The arrays of the shapes, by name, that lie one after the other in `data`.

@@ -24,6 +24,7 @@ const state_of = state_maker(page);
 let choices = {
   ...FIRST_CHOICES,
   text: page.examples[0] ?? "",
+  attention: page.task.attentions.at(-1),
   language: Object.keys(LANGUAGES).find((code) => navigator.language.startsWith(code)) ?? "en",
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
   ...choices_of(location.hash, page),
@@ -74,7 +75,8 @@ const draw = renderer([
     },
     draw: (state) => {
       if (!state.run) {
-        return [h("p", { class: "hint" }, state.say("note_empty"))];
+        const most = page.task.most(page);
+        return [h("p", { class: "hint" }, state.say(state.missing, { most }))];
       }
       return state.box ? panel_view(state, update) : VIEWS[state.view](state, update);
     },

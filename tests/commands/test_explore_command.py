@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import webbrowser
 
 import pytest
@@ -18,9 +19,13 @@ def opened(monkeypatch):
     return addresses
 
 
-def examples(path):
+def contents(path):
     page = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'id="model">(.*?)</script>', page)[1])["examples"]
+    return json.loads(re.search(r'id="model">(.*?)</script>', page)[1])
+
+
+def examples(path):
+    return contents(path)["examples"]
 
 
 def test_the_page_is_written_into_the_run_folder_and_opened(run_copy, opened, capsys):
@@ -78,3 +83,30 @@ def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):
     edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
     assert main(["explore", str(run_copy)]) == 0
     assert examples(page) == [german for german, _ in toy_corpus()["validation"][:12]]
+
+
+@pytest.mark.parametrize(("name", "kind", "unit"), [
+    ("generate", "language-model", "characters"),
+    ("generate subwords", "language-model", "subwords"),
+    ("fill", "masked-language-model", "subwords and a mask"),
+])  # fmt: skip
+def test_what_goes_on_with_texts_or_fills_them_has_a_page(name, kind, unit, runs, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["explore", str(runs[name]), "--output", str(page), "--no-open"]) == 0
+    found = contents(page)
+    assert (found["config"]["kind"], found["vocabulary"]["unit"]) == (kind, unit)
+    assert (found["examples"], found["languages"]) == ([], None)
+
+
+@pytest.mark.parametrize(("name", "changed"), [
+    ("generate", lambda words: words[: len(words) // 2]),
+    ("fill", lambda words: [*words[: len(words) // 2], "___", *words[len(words) // 2 + 1 :]]),
+])  # fmt: skip
+def test_of_the_toy_corpus_it_begins_with_beginnings_or_with_gaps(name, changed, runs, tmp_path):
+    run = shutil.copytree(runs[name], tmp_path / "run")
+    edit_config(run, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
+    page = tmp_path / "page.html"
+    assert main(["explore", str(run), "--output", str(page), "--no-open"]) == 0
+    sentences = [english for _, english in toy_corpus()["validation"][:12]]
+    assert examples(page) == [" ".join(changed(sentence.split())) for sentence in sentences]
+    assert contents(page)["languages"] == ["en", "en"]

@@ -35,18 +35,21 @@ def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
 
 def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):
     """Here what joins a module and all that it imports has the place of that module."""
-    for name in ("translate.js", "load.js"):
+    for name in ("arrays.js", "translate.js", "generate.js", "sampling.js", "random.js", "load.js"):
         source = (FOLDER / name).read_text(encoding="utf-8")
         exported = re.findall(r"^export (?:function\*?|class) (\w+)", source, re.MULTILINE)
         joined = f"{script(name)}\nexport {{ {', '.join(exported)} }};\n"
         (tmp_path / name).write_text(joined, encoding="utf-8")
-    page = explorer_page(model, vocabulary)
     request = dict(
         texts=["Der Hund ist müde."],
         runs=[dict(source=[9, 3], target=[2, 7], off=[], position=1, piece=5)],
         translations=[dict(source=[9, 8, 3], forced=[], off=[])],
     )
+    page = explorer_page(model, vocabulary)
     assert ask(page, tmp_path, **request) == ask(page, **request)
+    made = dict(made=[dict(text="Der Hund", temperature=1.0, seed=2)], seeds=[3])
+    page = explorer_page(small_model(vocabulary, "language-model"), vocabulary)
+    assert ask(page, tmp_path, **made) == ask(page, **made)
 
 
 def test_no_source_ends_a_script_or_asks_for_anything_from_elsewhere():
@@ -76,7 +79,7 @@ def test_a_text_that_would_end_the_script_does_not(model):
     assert len(re.findall(rb"</script", page, re.IGNORECASE)) == 2  # of model and modules
     assert b"<!--" not in page
     found = json.loads(model_in(page))
-    assert found["pieces"] == vocabulary.pieces(range(60))
+    assert found["vocabulary"]["pieces"] == vocabulary.pieces(range(60))
     assert found["examples"] == BREAKOUTS
     answer = ask(page, texts=BREAKOUTS)
     assert answer["examples"] == BREAKOUTS

@@ -1,6 +1,7 @@
 // The sentence: a box to type in, and examples to choose from.
 
 import { h } from "./dom.js";
+import { sampling_controls } from "./sampling.js";
 
 export function input_views(update) {
   let typed = ""; // what is in the box, translated or not
@@ -8,12 +9,19 @@ export function input_views(update) {
   return [
     {
       id: "input",
-      depends: ({ language, text, note }) => [language, text, note],
+      depends: ({ language, text, note, temperature, top_k, seed }) => {
+        return [language, text, note, temperature, top_k, seed];
+      },
       draw: (state) => {
         typed = state.text === translated ? typed : state.text;
         translated = state.text;
         const keep = (text) => (typed = text);
-        return [form(state, typed, keep, update), examples(state, update), notes(state)];
+        return [
+          form(state, typed, keep, update),
+          examples(state, update),
+          state.page.task.draws && sampling_controls(state, update),
+          notes(state),
+        ];
       },
     },
   ];
@@ -31,7 +39,7 @@ function form({ say, page }, typed, keep, update) {
   box.value = typed;
   const onsubmit = (event) => {
     event.preventDefault();
-    if (box.value.trim() === "") {
+    if (box.value.trim() === "" && !page.task.draws) {
       update({ note: "note_empty" });
     } else {
       update(new_text(box.value));
@@ -52,7 +60,7 @@ function form({ say, page }, typed, keep, update) {
 
 // What changes with another sentence.
 export function new_text(text) {
-  return { text, note: null, forced: [], undo: [], step: 1, source_row: 1 };
+  return { text, note: null, forced: [], undo: [], step: null, source_row: null };
 }
 
 function examples({ say, text, page }, update) {
@@ -73,11 +81,11 @@ function examples({ say, text, page }, update) {
   );
 }
 
-function notes({ say, note, unknown, cut, page }) {
+function notes({ say, note, missing, unknown, cut, page }) {
   const shown = unknown.slice(0, 8).join(" ") + (unknown.length > 8 ? " …" : "");
   const sentences = [
     note && say(note),
-    cut && say("note_cut", { most: page.vocabulary.max_length - 1 }),
+    cut && !missing && say("note_cut", { most: page.task.most(page) }),
     unknown.length > 0 && say("note_unknown", { characters: shown }),
   ];
   return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));

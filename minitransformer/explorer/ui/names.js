@@ -16,30 +16,42 @@ export function box_name(say, name) {
 
 // The letters of a box's shape, as in the lessons: S and T pieces, D d_model, H heads, K head
 // width, F feed-forward width, V vocabulary.
-export function shape_letters(name) {
+// Where heads share keys and values, `groups` says, there are G of them.
+const INNER = ["inner", "relu", "gelu", "gelu_by_tanh", "silu", "gate", "up", "gated"];
+
+export function shape_letters(name, groups = false) {
   const part = name.split(".").at(-1);
   const looking = name.startsWith("encoder") || name.startsWith("source") ? "S" : "T";
   const looked_at = name.includes(".cross.") ? "S" : looking;
   const letters = {
     query: ["H", looking, "K"],
-    key: ["H", looked_at, "K"],
-    value: ["H", looked_at, "K"],
+    key: [groups ? "G" : "H", looked_at, "K"],
+    value: [groups ? "G" : "H", looked_at, "K"],
     scores: ["H", looking, looked_at],
     weights: ["H", looking, looked_at],
     heads: ["H", looking, "K"],
-    inner: [looking, "F"],
-    relu: [looking, "F"],
+    turned_query: ["H", looking, "K"],
+    turned_key: [groups ? "G" : "H", looked_at, "K"],
+    ...Object.fromEntries(INNER.map((name) => [name, [looking, "F"]])),
     logits: [looking, "V"],
     probabilities: [looking, "V"],
   };
   return letters[part] ?? [looking, "D"];
 }
 
-const FILES = { scaled_dot_product_attention: "attention", multi_head_attention: "attention" };
+const FILES = {
+  scaled_dot_product_attention: "layers/attention",
+  multi_head_attention: "layers/attention",
+  alibi_attention: "layers/alibi",
+  unscaled_embedding: "layers/embedding",
+  gelu_by_tanh: "layers/gelu",
+  self_attention: "models/sublayers",
+  activated_feed_forward: "models/sublayers",
+};
 
 // The file of the package with the functions of a kind of box.
 export function file_of(kind) {
-  return `minitransformer/layers/${FILES[kind] ?? kind}.py`;
+  return `minitransformer/${FILES[kind] ?? `layers/${kind}`}.py`;
 }
 
 // The boxes that belong to one place of the architecture, in the order of computation: the block's

@@ -45,7 +45,7 @@ function inside({ say, box }, parts, name, update) {
 }
 
 function facts({ say, page }, { name, shape, functions, kind, lesson }) {
-  const letters = shape_letters(name);
+  const letters = shape_letters(name, shape[0] < page.config.num_heads);
   const place = page.lessons[lesson];
   const named = say("lesson", { number: lesson });
   return h(
@@ -86,8 +86,8 @@ function head_choice({ say, head }, { shape }, update) {
 function described(state, { name, shape, value, kind }) {
   const { source, target, steps, page, say } = state;
   const text = (id) => piece_text(state, id);
-  const sources = source.map(text);
-  const targets = target.map((id, t) => `${text(id)} → ${text(steps[t].id)}`);
+  const sources = source?.map(text);
+  const targets = target?.map((id, t) => `${text(id)} → ${text(steps[t].id)}`);
   const [height, width] = shape.slice(-2);
   const size = height * width;
   const first = shape.length === 3 ? state.head * size : 0;

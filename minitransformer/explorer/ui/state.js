@@ -1,20 +1,21 @@
 // What a person has chosen, and what follows from it: one object, from which all views are drawn.
 
-import { BOS, EOS, UNK } from "../subwords.js";
-import { translate } from "../translate.js";
 import { speaker } from "./words.js";
 
 const ALL_HEADS_ON = new Set();
 
 // What can be chosen, and what it is before anybody does.
 export const FIRST_CHOICES = {
-  text: "", // the sentence that is translated
+  text: "", // the sentence that is translated, or what the page is to do with it, see tasks.js
   note: null, // a word about what was typed and cannot be translated
+  temperature: 0, // of sampling, see sampling.js
+  top_k: 0,
+  seed: 0,
   forced: [], // { id, chosen }: what the translation has to begin with
   undo: [], // earlier values of `forced`
   off: ALL_HEADS_ON, // names of heads, such as "encoder.0.self.2"
-  step: 1, // which piece of the translation is looked at
-  source_row: 1, // which source piece's looking is shown
+  step: null, // which piece of the translation is looked at; null is as the task says
+  source_row: null, // which source piece's looking is shown; likewise
   view: "next", // or "attention", "gradients"
   attention: "cross", // or "encoder", "decoder"
   layer: 0,
@@ -31,49 +32,54 @@ export const FIRST_CHOICES = {
 //
 //   page, say                     what load_model gives; the words of the language
 //   source, unknown, cut          ids; characters the model does not know; whether it is too long
+//   prompt, missing               see tasks.js
 //   steps, target, run, gradient  see translate.js and transformer.js; null where there is no text
 //   all_on                        where heads are off: { steps, log_probability } with all of them
 export function state_maker(page) {
-  const { model, vocabulary } = page;
-  const read = remembered((text) => vocabulary.encode_source(text));
-  const translated = remembered((...given) => Array.from(translation_of(model, ...given)));
-  const translated_all_on = remembered((...given) => Array.from(translation_of(model, ...given)));
-  const to_target = remembered((steps) => [BOS, ...steps.slice(0, -1).map(({ id }) => id)]);
-  const forward = remembered((source, target, off) => model.forward(source, target, { off }));
-  const forward_all_on = remembered((source, target) => model.forward(source, target));
-  const backward = remembered((run, step, id) => model.gradient(run, step, id));
+  const { model, vocabulary, task } = page;
+  const read = remembered((text) => task.read(page, text));
+  const said = (reading, forced, off, temperature, top_k, seed) =>
+    task.steps(page, reading, { forced, off, temperature, top_k, seed });
+  const [translated, translated_all_on] = [remembered(said), remembered(said)];
+  const to_target = remembered(
+    ({ start }, steps) => start && [...start, ...steps.slice(0, -1).map(({ id }) => id)],
+  );
+  const forward = remembered((...given) => task.forward(model, ...given));
+  const forward_all_on = remembered((...given) => task.forward(model, ...given, ALL_HEADS_ON));
+  const backward = remembered((...given) => model.gradient(...given));
   const words_in = remembered(speaker);
 
   return (choices) => {
-    const state = { ...choices, page, say: words_in(choices.language) };
+    const state = { ...choices, page, say: words_in(choices.language, page.config.kind) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    Object.assign(state, { all_on: null, unknown: unknown_in(vocabulary, state.text), cut: false });
-    if (state.text.trim() === "") {
+    Object.assign(state, { all_on: null, unknown: unknown_in(vocabulary, state.text) });
+    const reading = read(state.text);
+    Object.assign(state, { cut: reading.cut, missing: reading.missing, prompt: reading.prompt });
+    if (reading.missing) {
       return state;
     }
-    const { off, forced } = state;
-    state.source = read(state.text);
-    state.cut =
-      vocabulary.encode(state.text, vocabulary.max_length).length >= vocabulary.max_length;
-    state.steps = translated(state.source, forced, off);
-    state.step = Math.min(state.step, state.steps.length - 1);
-    state.source_row = Math.min(state.source_row, state.source.length - 1);
-    state.target = to_target(state.steps);
+    const { off, forced, temperature, top_k, seed } = state;
+    state.source = reading.source;
+    state.steps = translated(reading, forced, off, temperature, top_k, seed);
+    const first = task.first(reading, state.steps);
+    state.step = Math.min(state.step ?? first.step, state.steps.length - 1);
+    state.source_row = Math.min(
+      state.source_row ?? first.source_row,
+      (state.source?.length ?? 1) - 1,
+    );
+    state.target = to_target(reading, state.steps);
     state.run = forward(state.source, state.target, off);
-    state.gradient = backward(state.run, state.step, state.steps[state.step].id);
+    const { position, id, among } = selected(state);
+    state.gradient = backward(state.run, position, id, among);
     if (off.size > 0) {
       const run = forward_all_on(state.source, state.target);
-      const { log_probability } = model.gradient(run, state.step, state.steps[state.step].id);
-      const steps = translated_all_on(state.source, forced, ALL_HEADS_ON);
+      const { log_probability } = model.gradient(run, position, id, among);
+      const steps = translated_all_on(reading, forced, ALL_HEADS_ON, temperature, top_k, seed);
       state.all_on = { steps, log_probability };
     }
     return state;
   };
-}
-
-function translation_of(model, source, forced, off) {
-  return translate(model, source, { forced: forced.map(({ id }) => id), off });
 }
 
 // f, which gives what it gave before if it is called with what it was called with before.
@@ -92,13 +98,14 @@ function remembered(f) {
 // The characters of a text that are in no piece of the vocabulary.
 function unknown_in(vocabulary, text) {
   const characters = new Set(text.normalize("NFC").replace(/\s/gu, ""));
-  return [...characters].filter((character) => vocabulary.encode(character).includes(UNK));
+  const is_unknown = (id) => vocabulary.special[id] === "unknown";
+  return [...characters].filter((character) => vocabulary.encode(character).some(is_unknown));
 }
 
 // How a piece is written: without the sign for a space, and what is no text by a word for it.
 export function piece_text({ page, say }, id) {
-  const special = { [BOS]: "start", [EOS]: "end", [UNK]: "unknown" }[id];
-  return special ? `‹${say(special)}›` : page.vocabulary.pieces[id].replace(/^▁(?=.)/u, "");
+  const special = page.vocabulary.special[id];
+  return special ? `‹${say(special)}›` : page.vocabulary.shown(id);
 }
 
 // The piece that is looked at.
@@ -108,7 +115,7 @@ export function selected(state) {
 
 // How many layers have the kind of attention that is looked at.
 export function layers_of({ attention, page }) {
-  return page.config[attention === "encoder" ? "num_encoder_layers" : "num_decoder_layers"];
+  return page.model.stacks[attention === "encoder" ? "encoder" : "decoder"].layers;
 }
 
 // The attention that is looked at, such as "decoder.1.cross".

@@ -1,7 +1,6 @@
 // The source in pieces and the translation piece by piece. A piece of it can be selected.
 
 import { length_of, row } from "../arrays.js";
-import { BLANK, EOS } from "../subwords.js";
 import { style_of } from "./colours.js";
 import { choice, h } from "./dom.js";
 import { piece_text } from "./state.js";
@@ -12,7 +11,10 @@ export function translation_views(update) {
     {
       id: "live", // unseen; what changes in it is read aloud
       depends: ({ steps, note }) => [steps, note],
-      draw: ({ say, steps, note, page }) => [note ? say(note) : steps ? text_of(page, steps) : ""],
+      draw: (state) => {
+        const { say, steps, note } = state;
+        return [note ? say(note) : steps ? text_of(state, steps) : ""];
+      },
     },
     {
       id: "source",
@@ -44,7 +46,7 @@ function source_pieces(state) {
     h(
       "li",
       {
-        class: `chip ${joint(state, id, i)}`,
+        class: `chip ${joint(state, id, source[i - 1])}`,
         style: style_of((0.75 * lengths[i]) / largest, "lengths", theme),
         title: say("gradient_length", { length: lengths[i].toPrecision(2) }),
       },
@@ -59,13 +61,15 @@ function source_pieces(state) {
 }
 
 function target_pieces(state, update, fresh) {
-  const { say, steps, step, page, undo } = state;
+  const { say, steps, step, page, undo, prompt, forced } = state;
+  const before = (position) => steps.find((other) => other.position === position - 1)?.id;
+  const given = (i) => i < Math.min(prompt?.length ?? 0, forced.length || Infinity);
   const delay = Math.min(60, 700 / steps.length); // milliseconds
   const items = steps.map(({ id, probability, position }, i) => ({
     value: i,
-    class: `chip ${joint(state, id, i)} ${fresh ? "appears" : ""} ${
-      state.forced[i]?.chosen ? "chosen" : ""
-    }`,
+    class: `chip ${joint(state, id, before(position))} ${
+      fresh ? "appears" : ""
+    } ${state.forced[i]?.chosen ? "chosen" : ""} ${given(i) ? "given" : ""}`,
     style: fresh && `animation-delay:${i * delay}ms`,
     label: say("piece_label", {
       piece: piece_text(state, id),
@@ -77,10 +81,15 @@ function target_pieces(state, update, fresh) {
   const chosen = steps.some((_, i) => state.forced[i]?.chosen);
   return [
     h("h2", {}, say("translation")),
-    h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(page, steps)),
-    choice("steps", say("translation"), items, step, (value) => update({ step: value }), {
-      class: "chips",
-    }),
+    h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(state, steps)),
+    choice(
+      "steps",
+      say("translation"),
+      items,
+      step,
+      (value) => update({ step: value, ...page.task.on_step }),
+      { class: "chips" },
+    ),
     h(
       "p",
       { class: "hint" },
@@ -96,8 +105,8 @@ function target_pieces(state, update, fresh) {
   ];
 }
 
-export function text_of(page, steps) {
-  return page.vocabulary.decode(steps.map(({ id }) => id)) || "—";
+export function text_of({ page, text }, steps) {
+  return page.task.text(page, text, steps) || "—";
 }
 
 function undone({ undo }) {
@@ -105,9 +114,8 @@ function undone({ undo }) {
 }
 
 // A piece that goes on a word stands close to the one before it.
-function joint({ page }, id, i) {
-  const piece = page.vocabulary.pieces[id];
-  return id > EOS && i > 0 && !piece.startsWith(BLANK) ? "joint" : "";
+function joint({ page }, id, before) {
+  return before !== undefined && page.vocabulary.joins(id, before) ? "joint" : "";
 }
 
 // What sentences about the selected step say of it.
