@@ -31,6 +31,11 @@ export function encode_with_gaps(vocabulary, text) {
   return [ids, begins];
 }
 
+// What stands around the gaps of a text.
+export function without_gaps(text) {
+  return text.replace(UNDERSCORES, " ");
+}
+
 // What the model is given: BOS, the ids of a text with gaps, EOS.
 export function framed(ids) {
   return [BOS, ...ids, EOS];

@@ -1,6 +1,7 @@
 // What is done with a text, by the kind of the model. A task has
 //   attentions            the kinds of attention there are, the one to look at first at the end
 //   draws                 whether pieces can be drawn, and a text may begin with nothing
+//   words(text)           what of a text the model is to know
 //   read(page, text)      what the model is given of it: { source, start, prompt, cut, missing },
 //                         the first three ids or null; `cut` whether it is too long, `missing` a
 //                         word about a text that there is nothing to be done with, or null
@@ -14,7 +15,7 @@
 //   on_step               choices that selecting another step takes back
 //   most(page)            how many pieces are read at most
 
-import { fill, encode_with_gaps, filled, framed } from "./fill.js";
+import { encode_with_gaps, fill, filled, framed, without_gaps } from "./fill.js";
 import { generate } from "./generate.js";
 import { BOS } from "./subwords.js";
 import { translate } from "./translate.js";
@@ -23,6 +24,8 @@ const MOST_SHOWN = 64; // pieces; of more than these a table of weights could no
 
 const TRANSLATION = {
   attentions: ["encoder", "decoder", "cross"],
+  draws: false,
+  words: (text) => text,
   read({ vocabulary }, text) {
     const { max_length } = vocabulary;
     const cut = vocabulary.encode(text, max_length).length >= max_length;
@@ -43,6 +46,7 @@ const TRANSLATION = {
 const GENERATION = {
   attentions: ["decoder"],
   draws: true,
+  words: (text) => text,
   read(page, text) {
     const { vocabulary } = page;
     const ids = [...vocabulary.before(), ...vocabulary.encode(text)];
@@ -66,6 +70,8 @@ const GENERATION = {
 
 const FILLING = {
   attentions: ["encoder"],
+  draws: false,
+  words: without_gaps,
   read(page, text) {
     const [ids, begins] = encode_with_gaps(page.vocabulary, text);
     const cut = ids.length > FILLING.most(page);

@@ -1,7 +1,7 @@
 // The architecture (figure 1 of the paper), drawn from the configuration of the model: the encoder
 // on the left, the decoder on the right, or the one that there is, from below upwards. Each box can
-// be opened. Where people
-// look at gradients, connections are as wide as the gradient that flows back along them is long.
+// be opened. Where people look at gradients, connections are as wide as the gradient that flows
+// back along them is long.
 
 import { length_of } from "../arrays.js";
 import { h, svg, with_arrows } from "./dom.js";

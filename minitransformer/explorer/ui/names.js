@@ -14,24 +14,25 @@ export function box_name(say, name) {
   return part ? `${block} · ${say(part)}` : block;
 }
 
-// The letters of a box's shape, as in the lessons: S and T pieces, D d_model, H heads, K head
-// width, F feed-forward width, V vocabulary.
-// Where heads share keys and values, `groups` says, there are G of them.
 const INNER = ["inner", "relu", "gelu", "gelu_by_tanh", "silu", "gate", "up", "gated"];
 
-export function shape_letters(name, groups = false) {
+// The letters of a box's shape, as in the lessons: S and T pieces, D d_model, H heads, K head
+// width, F feed-forward width, V vocabulary; and G groups, where heads share keys and values.
+export function shape_letters(name, { model, config }) {
   const part = name.split(".").at(-1);
-  const looking = name.startsWith("encoder") || name.startsWith("source") ? "S" : "T";
+  const is_source = /^(encoder|source)/.test(name) || !("decoder" in model.stacks);
+  const looking = is_source ? "S" : "T";
+  const kept = model.num_groups < config.num_heads ? "G" : "H";
   const looked_at = name.includes(".cross.") ? "S" : looking;
   const letters = {
     query: ["H", looking, "K"],
-    key: [groups ? "G" : "H", looked_at, "K"],
-    value: [groups ? "G" : "H", looked_at, "K"],
+    key: [kept, looked_at, "K"],
+    value: [kept, looked_at, "K"],
     scores: ["H", looking, looked_at],
     weights: ["H", looking, looked_at],
     heads: ["H", looking, "K"],
     turned_query: ["H", looking, "K"],
-    turned_key: [groups ? "G" : "H", looked_at, "K"],
+    turned_key: [kept, looked_at, "K"],
     ...Object.fromEntries(INNER.map((name) => [name, [looking, "F"]])),
     logits: [looking, "V"],
     probabilities: [looking, "V"],

@@ -6,7 +6,7 @@ const ALL_HEADS_ON = new Set();
 
 // What can be chosen, and what it is before anybody does.
 export const FIRST_CHOICES = {
-  text: "", // the sentence that is translated, or what the page is to do with it, see tasks.js
+  text: "", // the sentence that is translated, or what else tasks.js makes of a text
   note: null, // a word about what was typed and cannot be translated
   temperature: 0, // of sampling, see sampling.js
   top_k: 0,
@@ -53,7 +53,7 @@ export function state_maker(page) {
     const state = { ...choices, page, say: words_in(choices.language, page.config.kind) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    Object.assign(state, { all_on: null, unknown: unknown_in(vocabulary, state.text) });
+    Object.assign(state, { all_on: null, unknown: unknown_in(vocabulary, task.words(state.text)) });
     const reading = read(state.text);
     Object.assign(state, { cut: reading.cut, missing: reading.missing, prompt: reading.prompt });
     if (reading.missing) {
