@@ -52,7 +52,7 @@ const GENERATION = {
     const ids = [...vocabulary.before(), ...vocabulary.encode(text)];
     const cut = ids.length > GENERATION.most(page);
     // As of decoding/whole.py: of what is too long the newer half is seen, and there is room again.
-    const [first, ...prompt] = cut ? ids.slice(-Math.floor(GENERATION.most(page) / 2)) : ids;
+    const [first, ...prompt] = cut ? ids.slice(-Math.ceil(GENERATION.most(page) / 2)) : ids;
     return { source: null, start: [first], prompt, cut, missing: null };
   },
   steps(page, { start, prompt }, { forced, ...choices }) {

@@ -8,8 +8,17 @@ import pytest
 from in_node import ask, corpus, decoded, model_in, node, small_model
 
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
+from minitransformer.explorer.page import (
+    FOLDER,
+    LARGEST,
+    escaped_json,
+    explorer_page,
+    require_explorable,
+    script,
+)
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.registry import new_model
+from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.runs.checkpoint.file import CheckpointError, RunError
 
@@ -92,6 +101,15 @@ def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
     assert json.loads(escaped) == {text: text}
     assert escaped.isascii()
     assert "<" not in escaped
+
+
+@pytest.mark.parametrize(("config", "says"), [
+    (LanguageModelConfig(60, 8, num_heads=2, d_ff=8, lora=1), "merge them first: minitransf"),
+    (RestrictedTransformerConfig.of_vocabulary(60, window=3), "mathematics of transformer, lan"),
+])  # fmt: skip
+def test_a_model_that_the_page_has_no_mathematics_for_is_refused(config, says):
+    with pytest.raises(CheckpointError, match=says):
+        require_explorable(config)
 
 
 def test_too_many_sentences_are_refused(model, vocabulary):
