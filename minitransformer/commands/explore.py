@@ -1,4 +1,4 @@
-"""``minitransformer explore``: a trained Transformer in one page, to look into with a browser."""
+"""``minitransformer explore``: a trained model in one page, to look into with a browser."""
 
 import argparse
 import io
@@ -16,7 +16,10 @@ from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.core.terminal import note
 from minitransformer.data.text.corpus import read_text
 from minitransformer.explorer.page import Origin, Own, explorer_page, require_explorable
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.translator import Translator
+from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
 from minitransformer.tasks.translation import Translation
@@ -25,12 +28,14 @@ from minitransformer.training.recipe import Recipe
 
 EXAMPLES = 12
 LONGEST = 10**6  # bytes of a certificate
+TRAINED = {trained.task: trained for trained in (Translator, TextGenerator, Filler)}
 
 
 def add(parser):
     parser.description = (
-        "Write a page in which the model of a run translates, and shows what it computes, forward "
-        "and backward. It is one file, needs no network, and may be given away."
+        "Write a page in which the model of a run translates, goes on with texts or fills their "
+        "gaps, and shows what it computes, forward and backward. It is one file, needs no network, "
+        "and may be given away."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -104,27 +109,42 @@ def page_of(run_folder, sentences=None, lessons=None, own=None):
 
     Raises:
         CheckError: as for :func:`~minitransformer.course.own.own`.
+        RunError: there are a learner's functions, and the run does not translate.
     """
     config, _ = run_folder.load_config()
     require_explorable(config)
-    translator = Translator.load(run_folder.path, "cpu")
+    if own and config.task != Translator.task:
+        raise RunError("--own is for runs that translate; leave it out")
+    trained = TRAINED[config.task].load(run_folder.path, "cpu")
     recipe = Recipe.of_run(run_folder)
-    data = recipe.data
+    data, translates = recipe.data, config.task == Translator.task
     examples = []
     if sentences:
         examples = [line for line in read_text(sentences).splitlines() if line.strip()]
     elif data.corpus == "toy":
-        examples = [source for source, _ in load_split(data, "validation")[:EXAMPLES]]
-    languages = None if data.corpus == "files" else data.languages.split("-")
+        pairs = load_split(data, "validation")[:EXAMPLES]
+        examples = [_example(config.task, *pair) for pair in pairs]
+    languages = None if data.corpus in ("files", "text") else data.languages.split("-")
+    if languages and not translates:
+        languages = [languages[1]] * 2  # the target side is what it has learned from
     origin = Origin(
         corpus=data.corpus,
         label_smoothing=recipe.training.label_smoothing,
-        words=_source_words(recipe) if data.corpus == "toy" else None,
-        own=_compared(own, run_folder, config, translator, examples) if own else None,
+        words=_source_words(recipe) if translates and data.corpus == "toy" else None,
+        own=_compared(own, run_folder, config, trained, examples) if own else None,
     )
-    return explorer_page(
-        translator.model, translator.vocabulary, examples, languages, lessons, origin
-    )
+    return explorer_page(trained.model, trained.vocabulary, examples, languages, lessons, origin)
+
+
+def _example(task, source, target):
+    """What a model of a task is given of a pair: all, the beginning, or what has a gap."""
+    words = target.split()
+    middle = len(words) // 2
+    if task == TextGenerator.task:
+        return " ".join(words[:middle])
+    if task == Filler.task:
+        return " ".join([*words[:middle], "___", *words[middle + 1 :]])
+    return source
 
 
 def _source_words(recipe):

@@ -1,15 +1,18 @@
 // What is kept of a forward and of a backward, to be looked at: a box for all that is computed.
 
 import { add } from "./arrays.js";
+import { alibi_attention, alibi_attention_backward } from "./layers/alibi.js";
 import {
   multi_head_attention,
   multi_head_attention_backward,
   scaled_dot_product_attention,
   scaled_dot_product_attention_backward,
 } from "./layers/attention.js";
-import { embedding, embedding_backward } from "./layers/embedding.js";
+import { embedding, embedding_backward, unscaled_embedding } from "./layers/embedding.js";
 import { feed_forward, feed_forward_backward } from "./layers/feed_forward.js";
+import { gelu, gelu_backward, gelu_by_tanh, gelu_by_tanh_backward } from "./layers/gelu.js";
 import { layer_norm, layer_norm_backward } from "./layers/layer_norm.js";
+import { learned_positions, learned_positions_backward } from "./layers/learned_positions.js";
 import { linear, linear_backward } from "./layers/linear.js";
 import {
   positional_encoding,
@@ -17,7 +20,17 @@ import {
 } from "./layers/positional_encoding.js";
 import { relu, relu_backward } from "./layers/relu.js";
 import { residual, residual_backward } from "./layers/residual.js";
+import { rms_norm, rms_norm_backward } from "./layers/rms_norm.js";
+import { rotary, rotary_backward } from "./layers/rotary.js";
+import { silu, silu_backward } from "./layers/silu.js";
 import { softmax, softmax_backward } from "./layers/softmax.js";
+import { swiglu, swiglu_backward } from "./layers/swiglu.js";
+import {
+  activated_feed_forward,
+  activated_feed_forward_backward,
+  self_attention,
+  self_attention_backward,
+} from "./sublayers.js";
 
 // What computes a kind of box, and the lesson about it.
 export const PAIRS = {
@@ -37,6 +50,21 @@ export const PAIRS = {
   relu: { pair: [relu, relu_backward], lesson: "02" },
   feed_forward: { pair: [feed_forward, feed_forward_backward], lesson: "02" },
   residual: { pair: [residual, residual_backward], lesson: "10" },
+  // those of language models
+  learned_positions: { pair: [learned_positions, learned_positions_backward], lesson: "06" },
+  unscaled_embedding: { pair: [unscaled_embedding, embedding_backward], lesson: "05" },
+  rms_norm: { pair: [rms_norm, rms_norm_backward], lesson: "27" },
+  rotary: { pair: [rotary, rotary_backward], lesson: "27" },
+  gelu: { pair: [gelu, gelu_backward], lesson: "27" },
+  gelu_by_tanh: { pair: [gelu_by_tanh, gelu_by_tanh_backward], lesson: "27" },
+  silu: { pair: [silu, silu_backward], lesson: "27" },
+  swiglu: { pair: [swiglu, swiglu_backward], lesson: "27" },
+  activated_feed_forward: {
+    pair: [activated_feed_forward, activated_feed_forward_backward],
+    lesson: "27",
+  },
+  alibi_attention: { pair: [alibi_attention, alibi_attention_backward], lesson: "27" },
+  self_attention: { pair: [self_attention, self_attention_backward], lesson: "27" },
 };
 
 // The kind of a box by the last part of its name.
@@ -54,22 +82,33 @@ const KINDS = {
   cross: "multi_head_attention",
   inner: "linear",
   relu: "relu",
+  turned_query: "rotary",
+  turned_key: "rotary",
+  gelu: "gelu",
+  gelu_by_tanh: "gelu_by_tanh",
+  gate: "linear",
+  silu: "silu",
+  up: "linear",
+  gated: "swiglu",
   feed_forward: "feed_forward",
   residual: "residual",
   logits: "linear",
   probabilities: "softmax",
 };
 
-// What one forward has computed, and the caches that its backward needs.
+// What one forward has computed, and the caches that its backward needs. `kinds` has those of boxes
+// that this model computes otherwise, by the last part of their names.
 export class Run {
-  constructor(off = new Set()) {
+  constructor(off = new Set(), kinds = {}) {
     this.off = off;
+    this.kinds = kinds;
     this.states = [];
     this.caches = {};
   }
 
   show(name, value) {
-    const kind = KINDS[name.split(".").at(-1)];
+    const part = name.split(".").at(-1);
+    const kind = this.kinds[part] ?? KINDS[part];
     const { pair, lesson } = PAIRS[kind];
     const functions = pair.map((f) => f.name).join(" / ");
     this.states.push({ name, kind, shape: value.shape, value, functions, lesson });

@@ -1,11 +1,27 @@
 import { array } from "./arrays.js";
+import { CharacterVocabulary } from "./characters.js";
+import { LanguageModel, MaskedLanguageModel } from "./language_model.js";
+import { ScoredVocabulary } from "./scored.js";
 import { Vocabulary } from "./subwords.js";
+import { TASKS } from "./tasks.js";
 import { Transformer } from "./transformer.js";
 
-// What page.py has put into the page: config, vocabulary, model, and
-//   examples                      sentences
+const MODELS = {
+  transformer: Transformer,
+  "language-model": LanguageModel,
+  "masked-language-model": MaskedLanguageModel,
+};
+const VOCABULARIES = {
+  subwords: ({ pieces }, max_length) => new Vocabulary(pieces, max_length),
+  "subwords and a mask": ({ pieces }, max_length) => new Vocabulary(pieces, max_length, true),
+  characters: ({ pieces }) => new CharacterVocabulary(pieces),
+  scored: ({ pieces, scores }) => new ScoredVocabulary(pieces, scores),
+};
+
+// What page.py has put into the page: config, vocabulary, model, task (see tasks.js), and
+//   examples                      texts
 //   first                         { example, step } to open it on, or null
-//   languages                     the codes of source and target, or null
+//   languages                     the codes of what is read and written, or null
 //   lessons                       where the page of a lesson is, by its number, "07"
 //   version, parameters           of what made the page; how many numbers the model has
 //   corpus, label_smoothing       of its training; the name is "" and the number 0 if unknown
@@ -14,10 +30,10 @@ import { Transformer } from "./transformer.js";
 //                                 differ, certificate }, see Own in page.py
 export function load_model(document) {
   const contents = JSON.parse(document.getElementById("model").textContent);
-  const { config, pieces, shapes, numbers, ...others } = contents;
-  const vocabulary = new Vocabulary(pieces, config.max_length);
-  const model = new Transformer(config, named_arrays(shapes, from_float32(numbers)));
-  return { config, vocabulary, model, ...others };
+  const { config, vocabulary: said, shapes, numbers, ...others } = contents;
+  const vocabulary = VOCABULARIES[said.unit](said, config.max_length);
+  const model = new MODELS[config.kind](config, named_arrays(shapes, from_float32(numbers)));
+  return { config, vocabulary, model, task: TASKS[config.kind], ...others };
 }
 
 // The arrays of the shapes, by name, that lie one after the other in `data`.

@@ -30,8 +30,9 @@ const VIEWS = {
 
 const page = load_model(document);
 const state_of = state_maker(page);
-const first = page.first ?? { example: 0, step: FIRST_CHOICES.step };
+const first = page.first ?? { example: 0, step: null };
 let choices = opened(choices_of(location.hash, page), {
+  page,
   text: page.examples[first.example] ?? "",
   step: first.step,
   source_row: FIRST_CHOICES.source_row,
@@ -56,7 +57,7 @@ const draw = renderer([
     id: "views",
     depends: ({ view, box, language }) => [view, box === null, language],
     draw: ({ say, view, box }) => {
-      const items = Object.keys(VIEWS).map((value) => worded(value, say(`view_${value}`)));
+      const items = page.task.views.map((value) => worded(value, say(`view_${value}`)));
       const chosen = box === null ? view : null;
       return [
         choice("view", say("views"), items, chosen, (view) => update({ view, box: null }), {
@@ -88,7 +89,8 @@ const draw = renderer([
     },
     draw: (state) => {
       if (!state.run) {
-        return [h("p", { class: "hint" }, state.say("note_empty"))];
+        const most = page.task.most(page);
+        return [h("p", { class: "hint" }, state.say(state.missing, { most }))];
       }
       return state.box ? panel_view(state, update) : VIEWS[state.view](state, update);
     },

@@ -18,6 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from minitransformer.core.backend import to_host
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.scored import ScoredVocabulary
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.first_view import least_sure
 from minitransformer.inference.trained import require_finite
 from minitransformer.runs.checkpoint.file import CheckpointError
@@ -28,9 +31,10 @@ LARGEST = 12_000_000  # bytes of a page
 # What a search engine shows, and who is sent the address. A picture to go with it would have to lie
 # at an address of its own, and the page is one file that needs no other.
 DESCRIPTION = (
-    "A small Transformer that translates. It runs in this page, forward and backward: choose "
+    "A small Transformer. It runs in this page, forward and backward: choose "
     "another word, switch a head off, open a box, and see what follows."
 )
+KINDS = "transformer", "language-model", "masked-language-model"
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(function|class|const|let)\b)", re.MULTILINE)
@@ -80,28 +84,30 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, 
     """The page, as the bytes of its file.
 
     Args:
-        model: a Transformer.
-        vocabulary: the Vocabulary it was trained with.
-        examples: sentences to begin with.
-        languages: the codes of source and target, as ``("de", "en")``, or None if they are unknown.
+        model: a Transformer, a LanguageModel or a MaskedLanguageModel.
+        vocabulary: what it was trained with.
+        examples: texts to begin with.
+        languages: the codes of source and target, as ``("de", "en")``, or None if they are unknown;
+            of what does not translate, twice the same.
         lessons: where the page of a lesson is, by its number, ``{"07": "../lessons/..."}``; the
             page links to those.
         origin: an Origin.
 
     Raises:
         RunError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
-            parameter is NaN or infinite.
+            parameter is NaN or infinite; or the vocabulary is one that the page cannot read.
         DivergedError: from an example the model makes NaN.
     """
     require_explorable(model.config)
     require_finite(model)
+    is_translator = model.config.kind == "transformer"
     contents = {
         "config": model.config.as_dict(),
-        "pieces": vocabulary.pieces(range(len(vocabulary))),
+        "vocabulary": _contents_of(vocabulary),
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
         "numbers": base64.b64encode(to_host(model.flat.data).astype("<f4")).decode(),
         "examples": list(examples),
-        "first": least_sure(model, vocabulary, examples),
+        "first": least_sure(model, vocabulary, examples) if is_translator else None,
         "languages": languages,
         "lessons": lessons or {},
         "version": __version__,
@@ -127,13 +133,36 @@ def require_explorable(config):
     Raises:
         CheckpointError: says which kind or which size is possible.
     """
-    if config.kind != "transformer":
+    if config.kind not in KINDS:
         raise CheckpointError(
-            f"the explorer shows models of kind 'transformer', which translate, and this one is "
-            f"of kind {config.kind!r}; minitransformer train toy makes one that it shows"
+            f"the explorer shows models of kind {', '.join(KINDS)}, and this one is of kind "
+            f"{config.kind!r}; minitransformer train toy makes one that it shows"
+        )
+    if config.adapted:
+        raise CheckpointError(
+            "this model has adapters, for which the explorer has no mathematics; merge them first: "
+            "minitransformer merge"
         )
     count = config.num_parameters()
     _require_fits(count * 16 // 3, f"a page with the {count:,} parameters of this model")
+
+
+def _contents_of(vocabulary):
+    """The pieces of a vocabulary, by id, and by what unit texts are cut into them."""
+    pieces = vocabulary.pieces(range(len(vocabulary)))
+    if isinstance(vocabulary, CharacterVocabulary):
+        return {"unit": "characters", "pieces": pieces}
+    if isinstance(vocabulary, Vocabulary):
+        unit = "subwords and a mask" if vocabulary.has_mask else "subwords"
+        return {"unit": unit, "pieces": pieces}
+    if isinstance(vocabulary, ScoredVocabulary):
+        kept = json.loads(vocabulary.model)  # as bytes, each a character below 256
+        pieces = [p.encode("utf-8", "surrogateescape").decode("latin-1") for p in kept["pieces"]]
+        return {"unit": "scored", "pieces": pieces, "scores": kept["scores"]}
+    raise CheckpointError(
+        "the explorer cuts texts into characters, subwords, or pieces with scores as Llama's, and "
+        "this vocabulary has others; explore a model that was trained here"
+    )
 
 
 def script(main):

@@ -2,7 +2,7 @@
 
 import { Heap } from "./heap.js";
 
-export const [PAD, UNK, BOS, EOS] = [0, 1, 2, 3];
+export const [PAD, UNK, BOS, EOS, MASK] = [0, 1, 2, 3, 4];
 export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to
 export const BLANK = "\u2581"; // the sign for the space before a word
 
@@ -12,11 +12,34 @@ const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u20
 const RESERVED = /[\u2581\u2585\0]/gu;
 
 export class Vocabulary {
-  // `pieces`: the piece of each id; that of a lower id was learned earlier.
-  constructor(pieces, max_length) {
+  // `pieces`: the piece of each id; that of a lower id was learned earlier. With `has_mask` MASK is
+  // the id of what is left out, and that of no text.
+  constructor(pieces, max_length, has_mask = false) {
     this.pieces = pieces;
     this.max_length = max_length;
-    this.ids = new Map(pieces.slice(EOS + 1).map((piece, i) => [piece, i + EOS + 1]));
+    const first = has_mask ? MASK + 1 : EOS + 1; // of text
+    this.ids = new Map(pieces.slice(first).map((piece, i) => [piece, i + first]));
+    this.special = { [BOS]: "start", [EOS]: "end", [UNK]: "unknown", [PAD]: "padding" };
+    if (has_mask) {
+      this.special[MASK] = "gap";
+    }
+    this.never = [PAD, UNK, BOS]; // ids that no text has
+    this.ends = [EOS]; // and those at which one ends
+  }
+
+  // What a language model's text begins after: that a text before it has ended.
+  before() {
+    return [EOS];
+  }
+
+  // A piece of text as it is shown, without the sign for the space before it.
+  shown(id) {
+    return this.pieces[id].replace(/^▁(?=.)/u, "");
+  }
+
+  // Whether a piece goes on the word that the piece before it belongs to.
+  joins(id) {
+    return !(id in this.special) && !this.pieces[id].startsWith(BLANK);
   }
 
   // What a text is read as, without BOS and EOS, each { id, word }, the word that the piece is of:
@@ -81,10 +104,11 @@ export class Vocabulary {
     return parts.filter((part) => part !== null);
   }
 
-  // The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT.
+  // The text of ids up to the first EOS; UNK is REPLACEMENT, PAD, BOS and MASK are nothing.
   decode(ids) {
     const said = ids.includes(EOS) ? ids.slice(0, ids.indexOf(EOS)) : ids;
-    const pieces = said.map((id) => (id === UNK ? REPLACEMENT : id > EOS ? this.pieces[id] : ""));
+    const of_text = (id) => (id in this.special ? "" : this.pieces[id]);
+    const pieces = said.map((id) => (id === UNK ? REPLACEMENT : of_text(id)));
     return pieces.join("").replaceAll(BLANK, " ").trimStart();
   }
 }
@@ -95,7 +119,7 @@ export function bare(word) {
 }
 
 // The words of a text, its accents composed with their letters (Unicode NFC).
-function words(text) {
+export function words(text) {
   const plain = text.replace(RESERVED, " ").replace(/\p{Surrogate}/gu, "?").normalize("NFC");
   return plain.split(BLANKS).filter((word) => word !== "");
 }

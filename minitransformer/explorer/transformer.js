@@ -21,7 +21,8 @@
 //   source_ids, target_ids, off
 //
 // A gradient, of log p(piece | source, target[0 … position]) or of what dlogits are of, has
-//   log_probability      that number itself, if it is one of those
+//   log_probability      that number itself, if it is one of those; with a mask `among` (1, V) p counts
+//                        among those pieces
 //   source, target       with respect to each embedded piece: (S, D) and (T, D)
 //   of(name)             with respect to a box or a parameter, in its shape
 //   flow                 a block an entry, from the last to the first, each { block, residual,
@@ -38,7 +39,9 @@
 //   encoder.0.feed_forward.residual;   …   encoder.norm
 //   decoder.0.self, decoder.0.cross, decoder.0.feed_forward, as these;   …   decoder.norm
 //   logits, probabilities
-// In post-norm .norm comes after .residual, and encoder.norm and decoder.norm are not there.
+// In post-norm .norm comes after .residual, and encoder.norm and decoder.norm are not there. A
+// language model has target.… and decoder.… without .cross, a masked one source.… and encoder.…,
+// see language_model.js.
 // PAIRS, in boxes.js, has the functions of each kind of box. Names of parameters are those of the
 // Python; paths(name) are those of a sublayer such as "encoder.0.self".
 
@@ -58,7 +61,6 @@ import {
 import { residual, residual_backward } from "./layers/residual.js";
 import { causal_mask, softmax } from "./layers/softmax.js";
 
-const SUBLAYERS = { encoder: ["self", "feed_forward"], decoder: ["self", "cross", "feed_forward"] };
 const MODULES = { self: "self_attention", cross: "cross_attention", feed_forward: "feed_forward" };
 
 export class Transformer {
@@ -71,13 +73,28 @@ export class Transformer {
     const target = config.tying === "three-way" ? source : "target_embedding.weight";
     const output = config.tying === "none" ? "output_projection.weight" : target;
     this.embeddings = { source, target, output };
+    const { num_encoder_layers, num_decoder_layers } = config;
+    this.added_positions = true; // to the embeddings
+    this.kinds = {}; // of boxes that are computed otherwise than in this model
+    this.stacks = {
+      encoder: { input: "source", layers: num_encoder_layers, sublayers: ["self", "feed_forward"] },
+      decoder: {
+        input: "target",
+        layers: num_decoder_layers,
+        sublayers: ["self", "cross", "feed_forward"],
+      },
+    };
   }
 
   forward(source_ids, target_ids, { off = new Set() } = {}) {
     const run = new Run(off);
     Object.assign(run, { source_ids, target_ids });
     const memory = this.encode(source_ids, run); // (S, D)
-    const y = this.decode(target_ids, memory, run); // (T, D)
+    return this.project(this.decode(target_ids, memory, run), run);
+  }
+
+  // The logits that end a run, of what the last stack has given, y (T, D).
+  project(y, run) {
     const [logits, cache] = linear(y, transposed(this.parameters[this.embeddings.output]));
     run.caches.logits = cache;
     run.logits = logits; // (T, V)
@@ -86,8 +103,8 @@ export class Transformer {
     return run;
   }
 
-  gradient(run, position, piece) {
-    const [number, cache] = log_probability(run.logits, position, piece);
+  gradient(run, position, piece, among = null) {
+    const [number, cache] = log_probability(run.logits, position, piece, among);
     const gradient = this.backward(log_probability_backward(1, cache), run);
     gradient.log_probability = number;
     return gradient;
@@ -98,11 +115,16 @@ export class Transformer {
     const [dy, dweight_transposed] = linear_backward(dlogits, run.caches.logits); // (T, D)
     gradient.add("logits", dlogits);
     gradient.add(this.embeddings.output, transposed(dweight_transposed));
+    this.features_backward(dy, run, gradient);
+    for (const { input } of Object.values(this.stacks)) {
+      gradient[input] = gradient.of(`${input}.embedding`); // (S, D) or (T, D)
+    }
+    return gradient;
+  }
+
+  features_backward(dy, run, gradient) {
     const dmemory = this.decode_backward(dy, run, gradient); // (S, D)
     this.encode_backward(dmemory, run, gradient);
-    gradient.source = gradient.of("source.embedding"); // (S, D)
-    gradient.target = gradient.of("target.embedding"); // (T, D)
-    return gradient;
   }
 
   // The memory (S, D) of source ids.
@@ -146,8 +168,9 @@ export class Transformer {
 
   // The blocks of a side, in order: a block is a sublayer within its residual connection.
   blocks(side) {
-    const layers = [...Array(this.config[`num_${side}_layers`]).keys()];
-    return layers.flatMap((layer) => SUBLAYERS[side].map((name) => `${side}.${layer}.${name}`));
+    const { layers, sublayers } = this.stacks[side];
+    const numbers = [...Array(layers).keys()];
+    return numbers.flatMap((layer) => sublayers.map((name) => `${side}.${layer}.${name}`));
   }
 
   // post-norm: y = LayerNorm(x + Sublayer(x)); pre-norm: y = x + Sublayer(LayerNorm(x)).
@@ -261,17 +284,17 @@ export class Transformer {
     const names = feeds
       ? ["w_1", "b_1", "w_2", "b_2"]
       : ["w_query", "w_key", "w_value", "w_output"];
-    return names.map((weight) => `${module_path(name)}.${weight}`);
+    return names.map((weight) => `${this.module_path(name)}.${weight}`);
   }
 
   norm_paths(name) {
-    const path = name.includes(".") ? `${module_path(name)}_residual.norm` : `${name}.norm`;
+    const path = this.module_path(name) + (name.includes(".") ? "_residual.norm" : ".norm");
     return [`${path}.gamma`, `${path}.beta`];
   }
-}
 
-// "encoder.0.self" is encoder.layers.0.self_attention.
-function module_path(name) {
-  const [side, layer, sublayer] = name.split(".");
-  return `${side}.layers.${layer}.${MODULES[sublayer]}`;
+  // "encoder.0.self" is encoder.layers.0.self_attention.
+  module_path(name) {
+    const [side, layer, sublayer] = name.split(".");
+    return sublayer ? `${side}.layers.${layer}.${MODULES[sublayer]}` : side;
+  }
 }

@@ -14,10 +14,10 @@ import { BOS, EOS, PAD } from "./subwords.js";
 import { Transformer } from "./transformer.js";
 
 // The pieces that most probably follow, { id, probability }, the likeliest first, by the
-// probabilities (1, V) of all. Padding and start symbol are never said.
-function likeliest(probabilities, count = 10) {
+// probabilities (1, V) of all. Those of `never`, here padding and start symbol, are never said.
+export function likeliest(probabilities, never = [PAD, BOS], count = 10) {
   return Array.from(probabilities.data, (probability, id) => ({ id, probability }))
-    .filter(({ id }) => id !== PAD && id !== BOS)
+    .filter(({ id }) => !never.includes(id))
     .sort((a, b) => b.probability - a.probability || a.id - b.id)
     .slice(0, count);
 }
@@ -78,7 +78,7 @@ export class IncrementalDecoder extends Transformer {
 }
 
 // (H, T, K) and (H, 1, K) as (H, T + 1, K).
-function appended(x, more) {
+export function appended(x, more) {
   const [num_heads, length, head_width] = x.shape;
   const y = zeros([num_heads, length + 1, head_width]); // (H, T + 1, K)
   for (let h = 0; h < num_heads; h++) {

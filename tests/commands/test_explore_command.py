@@ -2,6 +2,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import webbrowser
 
 import pytest
@@ -167,3 +168,30 @@ def test_functions_that_fail_write_no_page(run_copy, tmp_path, capsys, source, s
     assert main(["explore", str(run_copy), *options]) == 1
     assert says in capsys.readouterr().err
     assert not (run_copy / "explorer.html").exists()
+
+
+@pytest.mark.parametrize(("name", "kind", "unit"), [
+    ("generate", "language-model", "characters"),
+    ("generate subwords", "language-model", "subwords"),
+    ("fill", "masked-language-model", "subwords and a mask"),
+])  # fmt: skip
+def test_what_goes_on_with_texts_or_fills_them_has_a_page(name, kind, unit, runs, tmp_path):
+    page = tmp_path / "page.html"
+    assert main(["explore", str(runs[name]), "--output", str(page), "--no-open"]) == 0
+    found = contents(page)
+    assert (found["config"]["kind"], found["vocabulary"]["unit"]) == (kind, unit)
+    assert (found["examples"], found["languages"]) == ([], None)
+
+
+@pytest.mark.parametrize(("name", "changed"), [
+    ("generate", lambda words: words[: len(words) // 2]),
+    ("fill", lambda words: [*words[: len(words) // 2], "___", *words[len(words) // 2 + 1 :]]),
+])  # fmt: skip
+def test_of_the_toy_corpus_it_begins_with_beginnings_or_with_gaps(name, changed, runs, tmp_path):
+    run = shutil.copytree(runs[name], tmp_path / "run")
+    edit_config(run, lambda sections: sections["recipe"].update(data={"corpus": "toy"}))
+    page = tmp_path / "page.html"
+    assert main(["explore", str(run), "--output", str(page), "--no-open"]) == 0
+    sentences = [english for _, english in toy_corpus()["validation"][:12]]
+    assert examples(page) == [" ".join(changed(sentence.split())) for sentence in sentences]
+    assert contents(page)["languages"] == ["en", "en"]

@@ -10,7 +10,12 @@ from minitransformer.commands.cli import COMMANDS
 
 SEARCH = "translate RUN Hund"
 NEVER = "translate none Hallo"
-RUNS = {"RUN": "translate", "GPT": "generate", "BERT": "fill"}  # by the command that uses them
+RUNS = {
+    "RUN": "translate",
+    "GPT": "generate",
+    "BERT": "fill",
+    "TAGGER": "tag",
+}  # by the command that uses them
 WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; what is said
     # Names that there are not, and what is meant
     ("", 2, "usage: minitransformer .*^    train "),
@@ -73,7 +78,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train RECIPE --train-source /no.de", 1, "/no.de: No such file or directory"),
     ("train toy --weight-decay 0.1", 1, "='adam'; leave it out, or choose adamw or sgd$"),
     ("evaluate RUN --split tests", 1, "split='tests'; choose 'train' or 'validation'$"),
-    ("explore GPT", 1, "this one is of kind 'language-model'; minitransformer train toy"),
+    ("explore TAGGER", 1, "this one is of kind 'tagger'; minitransformer train toy"),
     ("fill BERT 'a dog runs'", 1, "write ___ for what is left out"),
     (f"{SEARCH} --alpha 1000", 1, "alpha=1000.0 makes the length penalty of 40 tokens, the most"),
     ("generate GPT a --temperature -1", 1, "temperature=-1.0 must be"),

@@ -14,11 +14,14 @@ import pytest
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import BOS, EOS, Vocabulary
 from minitransformer.explorer.page import FOLDER
-from minitransformer.models.transformer import Transformer
-from minitransformer.models.transformer_config import TransformerConfig
+from minitransformer.models.registry import config_class, new_model
 
 RUNNER = Path(__file__).parent / "run.mjs"
-SIZES = dict(d_model=8, num_heads=2, d_ff=12, num_encoder_layers=2, num_decoder_layers=2)
+SIZES = {
+    "transformer": dict(num_encoder_layers=2, num_decoder_layers=2),
+    "language-model": dict(num_layers=2),
+    "masked-language-model": dict(num_layers=2),
+}
 
 
 def node(*arguments, **options):
@@ -61,24 +64,37 @@ def small_vocabulary():
     return Vocabulary.train([text for pair in corpus()["train"][:600] for text in pair], 400)
 
 
-def small_model(vocabulary, **changes):
-    """A Transformer in float64 whose parameters float32 has, none of them 0 or 1 on purpose."""
-    fields = SIZES | dict(max_length=40) | changes
-    model = Transformer(TransformerConfig.of_vocabulary(len(vocabulary), **fields), seed=1)
+@cache
+def masked_vocabulary():
+    return Vocabulary.train([text for text, _ in corpus()["train"][:600]], 300, mask=True)
+
+
+def small_model(vocabulary, kind="transformer", **changes):
+    """A model in float64 whose parameters float32 has, none of them 0 or 1 on purpose."""
+    fields = dict(d_model=8, num_heads=2, d_ff=12, max_length=40) | SIZES[kind] | changes
+    model = new_model(config_class(kind).of_vocabulary(len(vocabulary), **fields), seed=1)
     drawn = np.random.default_rng(0).normal(scale=0.3, size=model.flat.data.shape)
     model.flat.data[:] = model.flat.data + drawn
     return model.to(dtype=np.float64)
 
 
-def runs(vocabulary, number):
-    """Requests to look into so many sentences, source and target of all lengths from 1 on."""
+def runs(vocabulary, number, kind="transformer"):
+    """Requests to look into so many sentences, source and target of all lengths from 1 on.
+
+    A language model is given the target alone, and a masked one the source.
+    """
     rng = np.random.default_rng(0)
     pairs = corpus()["validation"][:number]
     requests = []
     for german, english in pairs:
         source = [*vocabulary.encode(german)[: rng.integers(0, 12)], EOS]
         target = [BOS, *vocabulary.encode(english)[: rng.integers(0, 12)]]
-        position = int(rng.integers(len(target)))
+        position = int(rng.integers(len(source if kind.startswith("masked") else target)))
         piece = int(rng.integers(EOS, len(vocabulary)))
-        requests.append(dict(source=source, target=target, position=position, piece=piece, off=[]))
+        request = dict(source=source, target=target, position=position, piece=piece, off=[])
+        if kind.startswith("masked"):  # p counts among some pieces, this one in any case
+            among = rng.random(len(vocabulary)) < 0.5
+            among[piece] = True
+            request["among"] = among.tolist()
+        requests.append(request)
     return requests

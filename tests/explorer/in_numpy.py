@@ -5,14 +5,20 @@ from collections import defaultdict
 import numpy as np
 
 from minitransformer.layers import (
+    alibi,
     attention,
     embedding,
     feed_forward,
     layer_norm,
+    learned_positions,
     positional_encoding,
     residual,
+    rms_norm,
+    rotary,
+    swiglu,
 )
 from minitransformer.layers.softmax import softmax
+from minitransformer.models import sublayers
 
 # Function of a module: what of its arguments and its result is a box, by the last part of its name;
 # and what of its backward's is the gradient of one.
@@ -40,8 +46,34 @@ WATCHED = {
         (lambda given, y: {"feed_forward": y[0]}, lambda given, d: {"feed_forward": given[0]}),
     (residual, "residual"):
         (lambda given, y: {"residual": y[0]}, lambda given, d: {"residual": given[0]}),
+    (embedding, "unscaled_embedding"):
+        (lambda given, y: {"embedding": y[0]}, None),
+    (learned_positions, "learned_positions"):
+        (lambda given, y: {"positions": y[0]}, lambda given, d: {"positions": given[0]}),
+    (rms_norm, "rms_norm"):
+        (lambda given, y: {"norm": y[0]}, lambda given, d: {"norm": given[0]}),
+    (rotary, "rotary"):
+        (lambda given, y: {"turned": y[0]}, lambda given, d: {"turned": given[0]}),
+    (sublayers, "scaled_dot_product_attention"):
+        (lambda given, y: {"heads": y[0]}, lambda given, d: {"heads": given[0]}),
+    (alibi, "alibi_attention"):
+        (lambda given, y: {"heads": y[0]}, lambda given, d: {"heads": given[0]}),
+    (alibi, "softmax"):
+        (lambda given, y: {"scores": given[0], "weights": y[0]}, None),
+    (swiglu, "linear"):
+        (lambda given, y: {"maps": y[0]}, lambda given, d: {"maps": given[0]}),
+    (swiglu, "silu"):
+        (lambda given, y: {"silu": y[0]}, lambda given, d: {"silu": given[0]}),
+    (swiglu, "dropout"):
+        (lambda given, y: {"gated": given[0]}, lambda given, d: {"gated": d}),
 }
 # fmt: on
+# The inputs of a model, by its kind.
+INPUTS = {
+    "transformer": ("source", "target"),
+    "language-model": ("target",),
+    "masked-language-model": ("source",),
+}
 
 
 class Watched:
@@ -61,16 +93,21 @@ class Watched:
         with monkeypatch.context() as patch:
             for (module, name), (forward, backward) in WATCHED.items():
                 self._watch(patch, module, name, forward, self.states)
-                self._watch(patch, module, f"{name}_backward", backward, self.gradients)
+                if backward:
+                    self._watch(patch, module, f"{name}_backward", backward, self.gradients)
             self._watch_ways(patch)
+            if model.config.kind != "transformer":
+                self._watch_sublayers(patch, model)
             self._compute(model, **request)
         for values in self.gradients.values():
             values.reverse()
 
-    def _compute(self, model, source, target, position, piece, off):
-        logits, cache = model.forward(np.array([source]), np.array([target]))
+    def _compute(self, model, position, piece, off, among=True, **ids):
+        logits, cache = model.forward(
+            *(np.array([ids[name]]) for name in INPUTS[model.config.kind])
+        )
         self.logits = logits[0]
-        p, _ = softmax(self.logits)
+        p, _ = softmax(np.where(among, self.logits, -np.inf))
         self.log_probability = np.log(p[position, piece])
         dlogits = np.zeros_like(logits)
         dlogits[0, position] = -p[position]
@@ -108,3 +145,39 @@ class Watched:
 
         patch.setattr(connection, "leave_backward", leave_backward)
         patch.setattr(connection, "enter_backward", enter_backward)
+
+    def _watch_sublayers(self, patch, model):
+        """Sublayers that are no pair of functions but modules."""
+        for layer in model.stack.layers:
+            attended, fed = layer.self_attention, layer.feed_forward
+            if isinstance(attended, sublayers.SelfAttention):
+                self._watch_module(patch, attended, "attention")
+                for part in ("query", "key", "value"):
+                    width = model.config.d_model // model.config.num_heads
+                    self._watch_module(patch, getattr(attended, part), part, width)
+            if isinstance(fed, sublayers.ActivatedFeedForward):
+                self._watch_module(patch, fed, "feed_forward")
+                self._watch_module(patch, fed.inner, "inner")
+                part = fed.activation.__name__
+                self._watch_module(patch, fed, part, None, "activation", "activation_backward")
+
+    def _watch_module(
+        self, patch, module, part, width=None, forward="forward", backward="backward"
+    ):
+        """With a width of heads what it gives is split into them."""
+        forward_of, backward_of = getattr(module, forward), getattr(module, backward)
+
+        def kept(x):
+            return x if width is None else x.reshape(len(x), -1, width).swapaxes(0, 1)
+
+        def watched(*given):
+            y, cache = forward_of(*given)
+            self.states[part].append(kept(y[0]))
+            return y, cache
+
+        def watched_backward(dy, cache):
+            self.gradients[part].append(kept(dy[0]))
+            return backward_of(dy, cache)
+
+        patch.setattr(module, forward, watched)
+        patch.setattr(module, backward, watched_backward)

@@ -1,17 +1,23 @@
 """A wrong line in the JavaScript is caught by the comparison with NumPy."""
 
 import shutil
+from functools import cache
 
 import pytest
 from in_node import ask, runs, small_model, small_vocabulary
-from in_numpy import Watched
-from test_equal_to_numpy import differences
+from in_numpy import INPUTS, Watched
+from test_equal_to_numpy import KINDS, differences
 from test_learning import differences_in_learning, learned, lessons
+from test_texts import draws_that_differ
 
 from minitransformer.explorer.page import FOLDER, explorer_page
 
+GPT_2, LLAMA = KINDS["as GPT-2 has it"], KINDS["as Llama has it"]
+ALIBI = dict(kind="language-model", positions="alibi", activation="gelu", window=3)
+BERT = dict(kind="masked-language-model", window=2)
+TRANSLATOR = dict(norm="pre")
 # fmt: off
-MUTANTS = {  # file, a piece of it, what stands there instead
+MUTANTS = {  # file, a piece of it, what stands there instead; whose run it is, if no translator's
     "db from x": ("layers/linear.js", "bias && sum_of_rows(dy)", "bias && sum_of_rows(x)"),
     "γ within the sums only": ("layers/layer_norm.js",
         "const dx_hat = row(dy, t).map((value, j) => value * gamma.data[j]);",
@@ -61,25 +67,71 @@ MUTANTS = {  # file, a piece of it, what stands there instead
     "a piece is wanted everywhere": ("learn.js", "Array(position).fill(PAD)",
         "Array(position).fill(piece)"),
     "the decoder sees what it should say": ("learn.js", "[BOS, ...pieces.slice(0, -1)]", "pieces"),
+    "ε of the mean square forgotten": ("layers/rms_norm.js", ") + epsilon)", "))", LLAMA),
+    "no way through ρ": ("layers/rms_norm.js",
+        "(value - x_hat_t[j] * through_rho)", "value", LLAMA),
+    "turned on, not back": ("layers/rotary.js", "scaled(sin, -1)", "sin", LLAMA),
+    "halves as neighbours": ("layers/rotary.js",
+        'pairs === "neighbours"', "true", KINDS["halves, GELU, a window"]),
+    "groups tiled": ("layers/grouped_query_attention.js",
+        "set(row(of_group, Math.floor((h * num_groups) / num_heads)))",
+        "set(row(of_group, h % num_groups))", LLAMA),
+    "a group hears of one head": ("layers/grouped_query_attention.js",
+        "(sum[i] += value)", "(sum[i] = value)", LLAMA),
+    "SiLU's slope is its gate": ("layers/silu.js",
+        "sigma + y.data[i] * (1 - sigma)", "sigma", LLAMA),
+    "the gate hears of itself": ("layers/swiglu.js",
+        "const dgate = multiply(dh, up)", "const dgate = multiply(dh, gate)", LLAMA),
+    "√D where there is none": ("layers/embedding.js",
+        "embedding(ids, weight, 1)", "embedding(ids, weight)", LLAMA),
+    "every step turned as the first": ("generate.js",
+        "this.position += 1", "this.position += 0", LLAMA),
+    "every step at the first vector": ("language_model.js",
+        "this.add_positions(words, first)", "this.add_positions(words, 0)", GPT_2),
+    "all positions learn of the first": ("layers/learned_positions.js",
+        ".set(row(dy, t))", ".set(row(dy, 0))", GPT_2),
+    "tanh has no slope": ("layers/gelu.js",
+        "(1 + t.data[i] + value * dt)", "(1 + t.data[i])", GPT_2),
+    "GELU's bell forgotten": ("layers/gelu.js",
+        "gate.data[i] + value * density", "gate.data[i]", ALIBI),
+    "slopes from 1 on": ("layers/alibi.js", "(-8 * (h + 1))", "(-8 * h)", ALIBI),
+    "steps count from the first key": ("layers/alibi.js",
+        "t + keys - queries - s", "t - s", ALIBI),
+    "a window wider by one": ("layers/masks.js", "t - window)", "t - window - 1)", ALIBI),
+    "no window in steps": ("generate.js", "this.last_row(k.shape[1])", "null", ALIBI),
+    "a window of what comes before": ("layers/masks.js", "t + window + 1", "t + 1", BERT),
+    "no future for a masked model": ("language_model.js",
+        "return this.near(length);", "return super.mask(length);", BERT),
+    "p counts among all": ("layers/log_probability.js",
+        "!among || among.data[v]", "true", BERT),
+}
+OF_DRAWS = {
+    "one more than the likeliest": ("sampling.js", "i < top_k", "i <= top_k"),
+    "heat in place of its inverse": ("sampling.js", "score / temperature", "score * temperature"),
+    "equal logits the other way": ("sampling.js", "|| a - b", "|| b - a"),
+    "what is never said is said": ("sampling.js", "never.includes(id)", "false"),
+    "the piece before": ("sampling.js", "findIndex((upto)", "findLastIndex((upto)"),
+    "another stream of numbers": ("random.js", "constant = 0x43b0d7e5", "constant = 0x43b0d7e4"),
 }
 # fmt: on
 
 
-@pytest.fixture(scope="module")
-def asked():
+@cache
+def asked(**choices):
     """(page, requests, what NumPy says) of a few sentences of some length, and of lessons."""
     vocabulary = small_vocabulary()
     # With a large ε and a piece that stands twice nothing is too small to be seen.
-    model = small_model(vocabulary, norm="pre", epsilon=0.1)
+    model = small_model(vocabulary, epsilon=0.1, **choices)
     page = explorer_page(model, vocabulary)
-    drawn = runs(vocabulary, 20)
+    kind = model.config.kind
+    drawn = runs(vocabulary, 20, kind)
     requests = [run for run in drawn if min(len(run["source"]), len(run["target"])) > 5][:2]
     requests[0]["target"][1:3] = [9, 9]
     for request in requests:
-        request["position"] = len(request["target"]) - 1
+        request["position"] = len(request[INPUTS[kind][-1]]) - 1
     with pytest.MonkeyPatch.context() as patch:
         watched = [Watched(patch, model, request) for request in requests]
-    to_learn = lessons(vocabulary)
+    to_learn = lessons(vocabulary) if kind == "transformer" else []
     numbers = model.flat.data.copy()
     taught = []
     for lesson in to_learn:
@@ -88,8 +140,8 @@ def asked():
     return page, dict(runs=requests, learned=to_learn), watched, taught
 
 
-def caught(asked, folder):
-    page, requests, watched, taught = asked
+def caught(choices, folder):
+    page, requests, watched, taught = asked(**choices)
     answer = ask(page, folder, **requests)
     pairs = zip(answer["runs"], watched, strict=True)
     found = [name for pair in pairs for name in differences(*pair)]
@@ -101,18 +153,30 @@ def copied(tmp_path):
     return shutil.copytree(FOLDER, tmp_path / "explorer")
 
 
-def test_without_a_mutation_nothing_differs(asked, copied):
-    assert caught(asked, copied) == []
+@pytest.mark.parametrize("choices", [TRANSLATOR, GPT_2, LLAMA, ALIBI, BERT])
+def test_without_a_mutation_nothing_differs(choices, copied):
+    assert caught(choices, copied) == []
 
 
-FAST = {"db from x", "steps at the first position", "no correction of the moments"}
+FAST = {"db from x", "no way through σ", "steps at the first position", "turned on, not back"}
+FAST |= {"no correction of the moments"}
 EACH = [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in MUTANTS]
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_a_wrong_line_is_caught(asked, copied, name):
-    file, right, wrong = MUTANTS[name]
-    source = (copied / file).read_text(encoding="utf-8")
+def test_a_wrong_line_is_caught(copied, name):
+    *mutation, choices = MUTANTS[name] if len(MUTANTS[name]) > 3 else (*MUTANTS[name], TRANSLATOR)
+    mutate(copied, *mutation)
+    assert caught(choices, copied)
+
+
+def mutate(folder, file, right, wrong):
+    source = (folder / file).read_text(encoding="utf-8")
     assert source.count(right) == 1
-    (copied / file).write_text(source.replace(right, wrong), encoding="utf-8")
-    assert caught(asked, copied)
+    (folder / file).write_text(source.replace(right, wrong), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", OF_DRAWS)
+def test_a_wrong_draw_is_caught(copied, name):
+    mutate(copied, *OF_DRAWS[name])
+    assert draws_that_differ(copied)

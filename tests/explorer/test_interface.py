@@ -37,6 +37,15 @@ def test_all_languages_name_the_same_values(words):
         assert named[0] == named[1] == named[2], key
 
 
+def test_words_of_a_kind_of_model_stand_for_others_in_each_language(words):
+    for kind, rows in exported("words_of_kinds.js", "m.WORDS_OF_KINDS").items():
+        for key, row in rows.items():
+            assert set(row) == LANGUAGES, (kind, key)
+            named = [sorted(re.findall(r"{\w+}", text)) for text in row.values()]
+            assert named[0] == named[1] == named[2], (kind, key)
+            assert set(named[0]) <= set(re.findall(r"{\w+}", words[key]["en"])), (kind, key)
+
+
 def test_every_word_that_is_said_is_there(words):
     sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
     said = [key for source in sources for key in re.findall(r'say\(\s*"(\w+)"', source)]

@@ -18,7 +18,7 @@ const page = load_model({ getElementById: () => ({ textContent: model }) });
 const state_of = state_maker(page);
 const names = Object.keys(FIRST_CHOICES).filter((name) => name !== "undo");
 const shown = (fragment) => {
-  const first = { ...FIRST_CHOICES, text: page.examples[0] };
+  const first = { ...FIRST_CHOICES, page, text: page.examples[0] };
   const state = state_of(opened(choices_of(fragment, page), first));
   const plain = (value) => (value instanceof Set ? [...value] : value);
   const choices = names.map((name) => [name, plain(state[name])]);
@@ -44,12 +44,13 @@ WORDS = {
     "source_row": ["1", "5", "40", "9" * 400],
     "box": ["logits", "decoder.1.cross", "encoder.0.feed_forward", "encoder.9.self", "__proto__"],
     "part": ["decoder.1.cross.weights", "encoder.0.feed_forward.relu", "logits", "x"],
-    "forced": ["5", "9* 17", "3", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1"],
+    "forced": ["5", "9* 17", "3", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1", "-"],
     "off": ["encoder.0.self.1", "decoder.1.cross.0 decoder.0.self.1", "encoder.0.self.2", "all"],
 }  # fmt: skip
 
-# In no address: a link opens the model as it was trained.
+# In no address: a link opens the model as it was trained. And a translator draws no pieces.
 LEARNING = {"learned", "learning", "teaching", "wanted", "optimizer", "rates", "num_steps"}
+DRAWING = {"temperature", "top_k", "seed"}
 
 
 def invented(seed):
@@ -106,5 +107,5 @@ def test_of_an_address_all_that_makes_sense_counts_and_nothing_else(shown):
     assert choices["part"] == "decoder.1.cross.weights"
     different = {name for name in choices if choices[name] != first["choices"][name]}
     assert (
-        different == choices.keys() - {"note"} - {"step"} - LEARNING
+        different == choices.keys() - {"note"} - {"step"} - LEARNING - DRAWING
     )  # step 2 is the first choice

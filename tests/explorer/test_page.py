@@ -10,8 +10,17 @@ import pytest
 from in_node import ask, corpus, decoded, model_in, node, small_model
 
 from minitransformer.data.text.vocabulary import Vocabulary
-from minitransformer.explorer.page import FOLDER, LARGEST, escaped_json, explorer_page, script
+from minitransformer.explorer.page import (
+    FOLDER,
+    LARGEST,
+    escaped_json,
+    explorer_page,
+    require_explorable,
+    script,
+)
+from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.models.registry import new_model
+from minitransformer.models.restricted_transformer import RestrictedTransformerConfig
 from minitransformer.models.transformer_config import TransformerConfig
 from minitransformer.runs.checkpoint.file import CheckpointError, RunError
 
@@ -37,12 +46,12 @@ def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
 
 def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):
     """Here what joins a module and all that it imports has the place of that module."""
-    for name in ("translate.js", "load.js", "learn.js"):
+    names = "arrays.js", "translate.js", "generate.js", "sampling.js", "random.js", "learn.js"
+    for name in (*names, "load.js"):
         source = (FOLDER / name).read_text(encoding="utf-8")
         exported = re.findall(r"^export (?:function\*?|class) (\w+)", source, re.MULTILINE)
         joined = f"{script(name)}\nexport {{ {', '.join(exported)} }};\n"
         (tmp_path / name).write_text(joined, encoding="utf-8")
-    page = explorer_page(model, vocabulary)
     request = dict(
         texts=["Der Hund ist müde."],
         runs=[dict(source=[9, 3], target=[2, 7], off=[], position=1, piece=5)],
@@ -53,7 +62,11 @@ def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_p
             )
         ],
     )
+    page = explorer_page(model, vocabulary)
     assert ask(page, tmp_path, **request) == ask(page, **request)
+    made = dict(made=[dict(text="Der Hund", temperature=1.0, seed=2)], seeds=[3])
+    page = explorer_page(small_model(vocabulary, "language-model"), vocabulary)
+    assert ask(page, tmp_path, **made) == ask(page, **made)
 
 
 def test_no_source_ends_a_script_or_asks_for_anything_from_elsewhere():
@@ -83,7 +96,7 @@ def test_a_text_that_would_end_the_script_does_not(model):
     assert len(re.findall(rb"</script", page, re.IGNORECASE)) == 2  # of model and modules
     assert b"<!--" not in page
     found = json.loads(model_in(page))
-    assert found["pieces"] == vocabulary.pieces(range(60))
+    assert found["vocabulary"]["pieces"] == vocabulary.pieces(range(60))
     assert found["examples"] == BREAKOUTS
     answer = ask(page, texts=BREAKOUTS)
     assert answer["examples"] == BREAKOUTS
@@ -96,6 +109,15 @@ def test_escaped_json_is_the_same_json_in_ascii_without_a_less_than_sign(text):
     assert json.loads(escaped) == {text: text}
     assert escaped.isascii()
     assert "<" not in escaped
+
+
+@pytest.mark.parametrize(("config", "says"), [
+    (LanguageModelConfig(60, 8, num_heads=2, d_ff=8, lora=1), "merge them first: minitransf"),
+    (RestrictedTransformerConfig.of_vocabulary(60, window=3), "mathematics of transformer, lan"),
+])  # fmt: skip
+def test_a_model_that_the_page_has_no_mathematics_for_is_refused(config, says):
+    with pytest.raises(CheckpointError, match=says):
+        require_explorable(config)
 
 
 def test_too_many_sentences_are_refused(model, vocabulary):

@@ -1,9 +1,8 @@
 import { row, zeros } from "../arrays.js";
 
 // Embedding, √D · weight[ids] (section 3.4): ids a list of T integers, weight (V, D).
-export function embedding(ids, weight) {
+export function embedding(ids, weight, scale = Math.sqrt(weight.shape[1])) {
   const [size, d_model] = weight.shape;
-  const scale = Math.sqrt(d_model);
   const x = zeros([ids.length, d_model]); // (T, D)
   ids.forEach((id, t) => {
     if (!(Number.isInteger(id) && 0 <= id && id < size)) {
@@ -12,6 +11,11 @@ export function embedding(ids, weight) {
     row(x, t).set(row(weight, id).map((value) => value * scale));
   });
   return [x, [ids, weight, scale]];
+}
+
+// weight[ids], as in most models since; its backward is that of `embedding`.
+export function unscaled_embedding(ids, weight) {
+  return embedding(ids, weight, 1);
 }
 
 export function embedding_backward(dx, cache) {

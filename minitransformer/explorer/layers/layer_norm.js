@@ -32,6 +32,6 @@ export function layer_norm_backward(dy, cache) {
   return [dx, dgamma, dbeta];
 }
 
-function mean(numbers) {
+export function mean(numbers) {
   return numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
 }

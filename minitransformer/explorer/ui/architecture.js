@@ -1,6 +1,7 @@
 // The architecture (figure 1 of the paper), drawn from the configuration of the model: the encoder
-// on the left, the decoder on the right, from below upwards. Each box can be opened. Where people
-// look at gradients, connections are as wide as the gradient that flows back along them is long.
+// on the left, the decoder on the right, or the one that there is, from below upwards. Each box can
+// be opened. Where people look at gradients, connections are as wide as the gradient that flows
+// back along them is long.
 
 import { length_of } from "../arrays.js";
 import { h, svg, with_arrows } from "./dom.js";
@@ -15,19 +16,21 @@ const SPLIT = 5; // from a box to where the residual connection leaves
 const PLUS = 21;
 const NORM = 21;
 const SIDES = {
-  encoder: { input: "source", centre: 116, lane: 26 },
-  decoder: { input: "target", centre: 324, lane: 414 },
+  encoder: { centre: 116, lane: 26 },
+  decoder: { centre: 324, lane: 414 },
 };
 const GUTTER = 220; // where the memory goes from the encoder to the decoder
 const BAND = 17; // width of the widest band of the flow
 
 export function architecture_view(state, update) {
   const { say, page } = state;
-  const stacks = { encoder: stack(page.model, "encoder"), decoder: stack(page.model, "decoder") };
-  const height = Math.max(stacks.encoder.top, stacks.decoder.top) + 52;
-  const edges = [...stacks.encoder.edges, ...stacks.decoder.edges];
-  const layers = Object.values(stacks).flatMap((one) => one.layers);
-  const boxes = [...stacks.encoder.boxes, ...stacks.decoder.boxes];
+  const sides = Object.keys(page.model.stacks);
+  const stacks = Object.fromEntries(sides.map((side) => [side, stack(page.model, side)]));
+  const height = Math.max(...Object.values(stacks).map(({ top }) => top)) + 52;
+  const [edges, layers, boxes] = ["edges", "layers", "boxes"].map((name) =>
+    Object.values(stacks).flatMap((one) => one[name]),
+  );
+  const left = sides.length > 1 ? 0 : SIDES[sides[0]].centre - WIDTH / 2; // one in the middle
   const drawn = boxes.map((box) => box_element(state, box, update));
   const reachable = boxes.findIndex(({ name }) => name === state.box);
   drawn[Math.max(reachable, 0)].setAttribute("tabindex", 0);
@@ -38,7 +41,7 @@ export function architecture_view(state, update) {
     svg(
       "svg",
       {
-        viewBox: `0 ${-height} ${WIDTH} ${height + 26}`,
+        viewBox: `${left} ${-height} ${WIDTH} ${height + 26}`,
         style: `max-height:max(100vh - 8rem, ${0.8 * height}px)`, // on one screen, if it can be read
         role: "group",
         "aria-label": say("architecture"),
@@ -47,7 +50,7 @@ export function architecture_view(state, update) {
       },
       layers.map((layer) => layer_element(say, layer)),
       edge_elements(state, edges),
-      edge_elements(state, memory_edges(stacks)), // on a scale of their own
+      sides.length > 1 && edge_elements(state, memory_edges(stacks)), // on a scale of their own
       drawn,
       ends(state, stacks),
     ),
@@ -78,8 +81,10 @@ function next_box(boxes) {
 // short }; a connection { path, kind, length }, the last a function that gives the length of a
 // gradient along it, or null: after the last LayerNorm numbers have another scale.
 function stack(model, side) {
-  const { input, centre, lane } = SIDES[side];
+  const { centre, lane } = SIDES[side];
+  const { input, layers: count } = model.stacks[side];
   const [boxes, edges, layers] = [[], [], []];
+  const norm = model.kinds.norm ?? "norm";
   let y = 0;
   let length = null; // along the connection that leads on
   const go_to = (up) => {
@@ -101,19 +106,21 @@ function stack(model, side) {
     const through = way(name, "sublayer");
     length = through;
     if (model.pre_norm) {
-      box(`${name}.norm`, NORM, "norm", through);
+      box(`${name}.norm`, NORM, norm, through);
     }
     box(name, 28, name.split(".")[2], through);
     stream(`${name}.residual`, PLUS, "+", PLUS);
     const path = `M${centre} ${-split}H${lane}V${-(y - PLUS / 2)}H${centre}`;
     edges.push({ path, kind: "residual", length: way(name, "residual") });
     if (!model.pre_norm) {
-      stream(`${name}.norm`, NORM, "norm");
+      stream(`${name}.norm`, NORM, norm);
     }
   };
   stream(`${input}.embedding`, 26, "embedding");
-  stream(`${input}.positions`, 22, "positions");
-  for (let layer = 0; layer < model.config[`num_${side}_layers`]; layer++) {
+  if (model.added_positions) {
+    stream(`${input}.positions`, 22, "positions");
+  }
+  for (let layer = 0; layer < count; layer++) {
     go_to(y + 7);
     const bottom = y - 2;
     model
@@ -124,9 +131,9 @@ function stack(model, side) {
     layers.push({ side, number: layer + 1, bottom, top: y });
   }
   if (model.pre_norm) {
-    box(`${side}.norm`, NORM, "norm", null);
+    box(`${side}.norm`, NORM, norm, null);
   }
-  if (side === "decoder") {
+  if (side === Object.keys(model.stacks).at(-1)) {
     box("logits", 22, "linear", null);
     box("probabilities", 22, "softmax", null);
   }
@@ -232,12 +239,13 @@ function layer_element(say, { side, number, bottom, top }) {
 }
 
 // What goes in at the bottom and what comes out at the top.
-function ends(state, { decoder }) {
+function ends(state, stacks) {
   const { say, steps, step } = state;
   const text = (x, y, content, kind) => svg("text", { x, y: -y, class: `end ${kind}` }, content);
-  const { centre: left } = SIDES.encoder;
-  const { centre: right } = SIDES.decoder;
-  const bottom = [text(left, -16, say("source"), ""), text(right, -16, say("said_so_far"), "")];
+  const words = { encoder: say("source"), decoder: say("said_so_far") };
+  const bottom = Object.keys(stacks).map((side) => text(SIDES[side].centre, -16, words[side], ""));
+  const [last, { top }] = Object.entries(stacks).at(-1);
+  const { centre } = SIDES[last];
   if (!steps) {
     return bottom;
   }
@@ -246,11 +254,11 @@ function ends(state, { decoder }) {
   return [
     ...bottom,
     svg("path", {
-      d: `M${right} ${-decoder.top}v-12`,
+      d: `M${centre} ${-top}v-12`,
       class: "edge sublayer",
       "stroke-width": 1.5,
     }),
-    text(right, decoder.top + 20, next, "is-next"),
-    text(right, decoder.top + 37, say("piece_number", { number: step + 1 }), ""),
+    text(centre, top + 20, next, "is-next"),
+    text(centre, top + 37, say("piece_number", { number: step + 1 }), ""),
   ];
 }

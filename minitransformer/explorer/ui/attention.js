@@ -8,11 +8,9 @@ import { attention_name, layers_of, piece_text, selected } from "./state.js";
 import { selected_words, text_of } from "./translation.js";
 
 export function attention_view(state, update) {
-  const { say, attention, layer, run } = state;
+  const { say, page, attention, layer, run } = state;
   const name = attention_name(state);
-  const kinds = ["encoder", "decoder", "cross"].map((value) =>
-    worded(value, say(`attention_${value}`)),
-  );
+  const kinds = page.task.attentions.map((value) => worded(value, say(`attention_${value}`)));
   const numbers = Array.from({ length: layers_of(state) }, (_, value) =>
     worded(value, say("layer", { number: value + 1 })),
   );
@@ -23,9 +21,10 @@ export function attention_view(state, update) {
     h(
       "div",
       { class: "row" },
-      choice("kind", say("kind"), kinds, attention, (attention) => update({ attention }), {
-        class: "segments",
-      }),
+      kinds.length > 1 &&
+        choice("kind", say("kind"), kinds, attention, (attention) => update({ attention }), {
+          class: "segments",
+        }),
       choice("layer", say("layer_choice"), numbers, layer, (layer) => update({ layer }), {
         class: "segments",
       }),
@@ -61,10 +60,10 @@ function looking(state) {
   const { source, target, steps, attention, step, source_row } = state;
   const text = (id) => piece_text(state, id);
   const said = { from: steps.map(({ id }) => text(id)), row: step, select: "step" };
-  const sources = source.map(text);
+  const [sources, targets] = [source ?? [], target ?? []].map((ids) => ids.map(text));
   return {
     encoder: { from: sources, to: sources, row: source_row, select: "source_row" },
-    decoder: { ...said, to: target.map(text) },
+    decoder: { ...said, to: targets },
     cross: { ...said, to: sources },
   }[attention];
 }
@@ -142,8 +141,8 @@ function changed(state, update) {
 }
 
 function what_changed(state) {
-  const { say, off, all_on, steps, page, gradient } = state;
-  const [before, after] = [text_of(page, all_on.steps), text_of(page, steps)];
+  const { say, off, all_on, steps, gradient } = state;
+  const [before, after] = [text_of(state, all_on.steps), text_of(state, steps)];
   const [before_off, now] = [all_on.log_probability, gradient.log_probability];
   return [
     say("heads_off", { heads: [...off].map((head) => head_name(say, head)).join("; ") }),

@@ -1,14 +1,13 @@
 // The address says what is looked at, after its #, so that a link opens exactly that and can be
-// passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1.
-// `forced` are the ids of the pieces that the translation begins with, with a * the chosen ones;
-// `off` the heads that are off, by their names.
+// passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
+// for those of sampling, temperature=0.8&top_k=5&seed=0. `forced` are the ids of the pieces that the
+// translation begins with, with a * the chosen ones, and - for a gap in which none was chosen; `off`
+// the heads that are off, by their names.
 
-import { BOS, PAD } from "../subwords.js";
-import { FIRST_CHOICES, heads_of } from "./state.js";
+import { SAMPLING } from "./sampling.js";
+import { FIRST_CHOICES, heads_of, layers_of } from "./state.js";
 
 const WORDS_ALLOWED = {
-  view: ["next", "attention", "gradients", "learn"],
-  attention: ["encoder", "decoder", "cross"],
   drawn: ["lines", "matrix"],
   language: ["en", "zh", "de"],
   theme: ["light", "dark"],
@@ -18,18 +17,26 @@ const WORDS_ALLOWED = {
 export function choices_of(fragment, page) {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const choices = {};
-  for (const [name, allowed] of Object.entries(WORDS_ALLOWED)) {
+  const { views, attentions } = page.task;
+  const words_allowed = { ...WORDS_ALLOWED, view: views, attention: attentions };
+  for (const [name, allowed] of Object.entries(words_allowed)) {
     if (allowed.includes(given.get(name))) {
       choices[name] = given.get(name);
     }
   }
-  const { num_encoder_layers, num_decoder_layers, num_heads, max_length } = page.config;
-  const layers = choices.attention === "encoder" ? num_encoder_layers : num_decoder_layers;
+  const { num_heads, max_length } = page.config;
+  const attention = choices.attention ?? attentions.at(-1);
+  const layers = layers_of({ attention, page });
   const numbers = { layer: layers, head: num_heads, step: max_length, source_row: max_length };
   for (const [name, most] of Object.entries(numbers)) {
     const number = Number(given.get(name) ?? NaN);
     if (Number.isInteger(number) && 1 <= number && number <= most) {
       choices[name] = number - 1;
+    }
+  }
+  for (const [name, { allows }] of Object.entries(page.task.draws ? SAMPLING : {})) {
+    if (allows(Number(given.get(name) ?? NaN))) {
+      choices[name] = Number(given.get(name));
     }
   }
   const example = page.examples[Number(given.get("example") ?? NaN) - 1];
@@ -56,22 +63,33 @@ export function choices_of(fragment, page) {
 
 // What a page shows that is opened with these choices, and looks at `text`, step and source row
 // where they name no text. All else that they leave out is as it is at first.
-export function opened(choices, { text, step, source_row, language, theme }) {
+export function opened(choices, { page, text, step, source_row, language, theme }) {
   const where = choices.text === undefined ? { text, step, source_row } : {};
-  return { ...FIRST_CHOICES, language, theme, ...where, ...choices };
+  const attention = page.task.attentions.at(-1);
+  return { ...FIRST_CHOICES, attention, language, theme, ...where, ...choices };
 }
 
-function forced_in(text, { vocabulary, config }) {
-  const pieces = text.split(" ").map((piece) => /^(\d+)(\*?)$/.exec(piece));
-  const forced = pieces.map((piece) => ({ id: Number(piece?.[1] ?? NaN), chosen: !!piece?.[2] }));
-  const may_be_said = ({ id }) => id < vocabulary.pieces.length && id !== PAD && id !== BOS;
+function forced_in(text, { vocabulary, config, task }) {
+  const forced = text.split(" ").map((piece) => {
+    const found = /^(\d+)(\*?)$/.exec(piece);
+    return piece === "-" && task.has_gaps ? null : { id: Number(found?.[1] ?? NaN), chosen: !!found?.[2] };
+  });
+  const may_be_said = (piece) => {
+    const never = ["padding", "start"].includes(vocabulary.special[piece?.id]);
+    return piece === null || (piece.id < vocabulary.pieces.length && !never);
+  };
   return forced.length <= config.max_length && forced.every(may_be_said) ? forced : [];
 }
 
 function is_box(name, model) {
-  const blocks = [...model.blocks("encoder"), ...model.blocks("decoder")];
-  const ends = ["source", "target"].flatMap((side) => [`${side}.embedding`, `${side}.positions`]);
-  const stacks = model.pre_norm ? ["encoder.norm", "decoder.norm"] : [];
+  const sides = Object.keys(model.stacks);
+  const inputs = Object.values(model.stacks).map(({ input }) => input);
+  const blocks = sides.flatMap((side) => model.blocks(side));
+  const ends = inputs.flatMap((input) => [
+    `${input}.embedding`,
+    ...(model.added_positions ? [`${input}.positions`] : []),
+  ]);
+  const stacks = model.pre_norm ? sides.map((side) => `${side}.norm`) : [];
   const within = blocks.flatMap((block) => [block, `${block}.norm`, `${block}.residual`]);
   return [...within, ...ends, ...stacks, "logits", "probabilities"].includes(name);
 }
@@ -80,7 +98,8 @@ function is_box(name, model) {
 export function fragment_of(state) {
   const { page, text, forced, off, view, attention, drawn, box, part, language, theme } = state;
   const example = page.examples.indexOf(text) + 1;
-  const pieces = forced.map(({ id, chosen }) => `${id}${chosen ? "*" : ""}`);
+  const pieces = forced.map((piece) => (piece ? `${piece.id}${piece.chosen ? "*" : ""}` : "-"));
+  const sampled = state.temperature > 0 && Object.keys(SAMPLING).map((name) => [name, state[name]]);
   const choices = {
     ...(example > 0 ? { example } : { text }),
     ...(forced.length > 0 && { forced: pieces.join(" ") }),
@@ -92,6 +111,7 @@ export function fragment_of(state) {
     layer: state.layer + 1,
     head: state.head + 1,
     drawn,
+    ...(sampled && Object.fromEntries(sampled)),
     ...(box && { box }),
     ...(part && { part }),
     language,

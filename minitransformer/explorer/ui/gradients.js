@@ -11,9 +11,9 @@ import { lengths_of_rows, percent, selected_words } from "./translation.js";
 export function gradients_view(state, update) {
   const { say, source, target, step, gradient } = state;
   const words = selected_words(state);
-  const source_lengths = lengths_of_rows(gradient.source);
-  const target_lengths = lengths_of_rows(gradient.target).slice(0, step + 1);
-  const largest = Math.max(...source_lengths, ...target_lengths) || 1;
+  const source_lengths = source && lengths_of_rows(gradient.source);
+  const target_lengths = target && lengths_of_rows(gradient.target).slice(0, step + 1);
+  const largest = Math.max(...(source_lengths ?? []), ...(target_lengths ?? [])) || 1;
   const bars = (side, ids, lengths) =>
     ids
       .slice(0, lengths.length)
@@ -32,10 +32,10 @@ export function gradients_view(state, update) {
         percent: percent(Math.exp(gradient.log_probability)),
       }),
     ),
-    h("h2", {}, say("on_source")),
-    group(say("on_source"), bars("source", source, source_lengths)),
-    h("h2", {}, say("on_target")),
-    group(say("on_target"), bars("target", target, target_lengths)),
+    source && h("h2", {}, say("on_source")),
+    source && group(say("on_source"), bars("source", source, source_lengths)),
+    target && h("h2", {}, say("on_target")),
+    target && group(say("on_target"), bars("target", target, target_lengths)),
     h("p", { class: "honest" }, say("honest")),
     h("h2", {}, say("flow")),
     h("p", {}, say("flow_text", words)),

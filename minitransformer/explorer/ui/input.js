@@ -1,6 +1,7 @@
 // The sentence: a box to type in, and examples to choose from.
 
 import { h } from "./dom.js";
+import { sampling_controls } from "./sampling.js";
 
 export function input_views(update) {
   let typed = ""; // what is in the box, translated or not
@@ -8,12 +9,19 @@ export function input_views(update) {
   return [
     {
       id: "input",
-      depends: ({ language, text, note }) => [language, text, note],
+      depends: ({ language, text, note, temperature, top_k, seed }) => {
+        return [language, text, note, temperature, top_k, seed];
+      },
       draw: (state) => {
         typed = state.text === translated ? typed : state.text;
         translated = state.text;
         const keep = (text) => (typed = text);
-        return [form(state, typed, keep, update), examples(state, update), notes(state)];
+        return [
+          form(state, typed, keep, update),
+          examples(state, update),
+          state.page.task.draws && sampling_controls(state, update),
+          notes(state),
+        ];
       },
     },
   ];
@@ -31,7 +39,7 @@ function form({ say, page }, typed, keep, update) {
   box.value = typed;
   const onsubmit = (event) => {
     event.preventDefault();
-    if (box.value.trim() === "") {
+    if (box.value.trim() === "" && !page.task.draws) {
       update({ note: "note_empty" });
     } else {
       update(new_text(box.value));
@@ -52,7 +60,8 @@ function form({ say, page }, typed, keep, update) {
 
 // What changes with another sentence.
 export function new_text(text) {
-  return { text, note: null, forced: [], undo: [], wanted: null, step: 1, source_row: 1 };
+  const first = { forced: [], undo: [], wanted: null, step: null, source_row: null };
+  return { text, note: null, ...first };
 }
 
 function examples({ say, text, page }, update) {
@@ -74,15 +83,16 @@ function examples({ say, text, page }, update) {
 }
 
 function notes(state) {
-  const { say, note } = state;
-  const sentences = [note && say(note), note_of_misread(state, state), note_unseen(state)];
+  const { say, note, unknown, cut, missing } = state;
+  const misread = note_of_misread(state, { unknown, cut: cut && !missing });
+  const sentences = [note && say(note), misread, note_unseen(state)];
   return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
 }
 
 // What is said of a text of which something is lost.
 export function note_of_misread({ say, page }, { unknown, cut }) {
   const sentences = [
-    cut && say("note_cut", { most: page.vocabulary.max_length - 1 }),
+    cut && say("note_cut", { most: page.task.most(page) }),
     unknown.length > 0 && say("note_unknown", { characters: first_few(unknown) }),
   ];
   return sentences.filter(Boolean).join(" ");

@@ -14,32 +14,45 @@ export function box_name(say, name) {
   return part ? `${block} · ${say(part)}` : block;
 }
 
+const INNER = ["inner", "relu", "gelu", "gelu_by_tanh", "silu", "gate", "up", "gated"];
+
 // The letters of a box's shape, as in the lessons: S and T pieces, D d_model, H heads, K head
-// width, F feed-forward width, V vocabulary.
-export function shape_letters(name) {
+// width, F feed-forward width, V vocabulary; and G groups, where heads share keys and values.
+export function shape_letters(name, { model, config }) {
   const part = name.split(".").at(-1);
-  const looking = name.startsWith("encoder") || name.startsWith("source") ? "S" : "T";
+  const is_source = /^(encoder|source)/.test(name) || !("decoder" in model.stacks);
+  const looking = is_source ? "S" : "T";
+  const kept = model.num_groups < config.num_heads ? "G" : "H";
   const looked_at = name.includes(".cross.") ? "S" : looking;
   const letters = {
     query: ["H", looking, "K"],
-    key: ["H", looked_at, "K"],
-    value: ["H", looked_at, "K"],
+    key: [kept, looked_at, "K"],
+    value: [kept, looked_at, "K"],
     scores: ["H", looking, looked_at],
     weights: ["H", looking, looked_at],
     heads: ["H", looking, "K"],
-    inner: [looking, "F"],
-    relu: [looking, "F"],
+    turned_query: ["H", looking, "K"],
+    turned_key: [kept, looked_at, "K"],
+    ...Object.fromEntries(INNER.map((name) => [name, [looking, "F"]])),
     logits: [looking, "V"],
     probabilities: [looking, "V"],
   };
   return letters[part] ?? [looking, "D"];
 }
 
-const FILES = { scaled_dot_product_attention: "attention", multi_head_attention: "attention" };
+const FILES = {
+  scaled_dot_product_attention: "layers/attention",
+  multi_head_attention: "layers/attention",
+  alibi_attention: "layers/alibi",
+  unscaled_embedding: "layers/embedding",
+  gelu_by_tanh: "layers/gelu",
+  self_attention: "models/sublayers",
+  activated_feed_forward: "models/sublayers",
+};
 
 // The file of the package with the functions of a kind of box.
 export function file_of(kind) {
-  return `minitransformer/layers/${FILES[kind] ?? kind}.py`;
+  return `minitransformer/${FILES[kind] ?? `layers/${kind}`}.py`;
 }
 
 // What a learner may have written for a kind of box, beside the pair of its name.

@@ -7,8 +7,8 @@ import { percent } from "./translation.js";
 const SHOWN = 10;
 
 export function next_view(state, update) {
-  const { say, steps, step, page } = state;
-  const { id, candidates } = selected(state);
+  const { say, steps, step, page, temperature } = state;
+  const { id, candidates, chance } = selected(state);
   const shown = candidates.slice(0, SHOWN);
   const length = (probability) => Math.sqrt(probability / shown[0].probability);
   const others = 1 - shown.reduce((sum, { probability }) => sum + probability, 0);
@@ -45,6 +45,12 @@ export function next_view(state, update) {
       rows,
     ),
     h("p", { class: "hint", id: "others" }, say("next_others", { percent: percent(others) })),
+    temperature > 0 &&
+      h(
+        "p",
+        { class: "hint", id: "chance" },
+        say("chance", { piece: piece_text(state, id), temperature, percent: percent(chance) }),
+      ),
     h("p", { class: "hint" }, say("next_hint")),
     h("p", { class: "hint" }, say("next_bars")),
     ceiling(state),
@@ -69,15 +75,13 @@ function ceiling({ say, page }) {
   return h("p", { class: "hint", id: "ceiling" }, say("ceiling", words));
 }
 
-// The translation up to the selected step, and then this piece.
-function with_piece({ steps, step, forced, undo }, id) {
+// What another piece at the selected step changes.
+function with_piece(state, id) {
+  const { page, steps, step, forced, undo } = state;
   if (steps[step].id === id) {
     return {};
   }
-  const before = steps
-    .slice(0, step)
-    .map(({ id }, i) => ({ id, chosen: forced[i]?.chosen ?? false }));
-  return { forced: [...before, { id, chosen: true }], undo: [...undo, { forced, step }] };
+  return { forced: page.task.chosen(state, id), undo: [...undo, { forced, step }], step };
 }
 
 // A bar of a share of the width: of what is computed forward, or backward.

@@ -13,6 +13,7 @@ export function panel_view(state, update) {
   const parts = parts_of(run, box);
   const name = state.part ?? parts.at(-1);
   const shown = run.state(name);
+  const [rows] = row_and_column(name, state.page);
   return [
     h(
       "div",
@@ -27,8 +28,8 @@ export function panel_view(state, update) {
     h("p", {}, say(`about_${run.state(box).kind}`)),
     parts.length > 1 && inside(state, parts, name, update),
     facts(state, shown),
-    shown.shape.length === 3 && head_choice(state, shown, update),
-    h("p", { class: "hint" }, say(row_letter(shown.name) === "S" ? "rows_source" : "rows_target")),
+    shown.shape.length === 3 && head_choice(state, update),
+    h("p", { class: "hint" }, say(rows === "S" ? "rows_source" : "rows_target")),
     picture(state, { ...described(state, shown), id: "numbers", title: say("numbers") }),
     gradient_picture(state, shown),
     own_code(state, shown),
@@ -46,7 +47,7 @@ function inside({ say, box }, parts, name, update) {
 }
 
 function facts({ say, page }, { name, shape, functions, kind, lesson }) {
-  const letters = shape_letters(name);
+  const letters = shape_letters(name, page);
   const place = page.lessons[lesson];
   const named = say("lesson", { number: lesson });
   return h(
@@ -70,12 +71,12 @@ function explained(say, letters) {
   return [...new Set(letters)].map((letter) => `${letter} ${say(`letter_${letter}`)}`).join(", ");
 }
 
-function row_letter(name) {
-  return shape_letters(name).at(-2);
+function row_and_column(name, page) {
+  return shape_letters(name, page).slice(-2);
 }
 
-function head_choice({ say, head }, { shape }, update) {
-  const items = Array.from({ length: shape[0] }, (_, value) =>
+function head_choice({ say, head, page }, update) {
+  const items = Array.from({ length: page.config.num_heads }, (_, value) =>
     worded(value, say("head", { number: value + 1 })),
   );
   return choice("box-head", say("head_choice"), items, head, (head) => update({ head }), {
@@ -83,22 +84,25 @@ function head_choice({ say, head }, { shape }, update) {
   });
 }
 
-// Of an array (M, N), or of the selected head of one (H, M, N): what a picture needs.
+// Of an array (M, N), or of the selected head of one (H, M, N), or of its group: what a picture
+// needs.
 function described(state, { name, shape, value, kind }) {
   const { source, target, steps, page, say } = state;
   const text = (id) => piece_text(state, id);
-  const sources = source.map(text);
-  const targets = target.map((id, t) => `${text(id)} → ${text(steps[t].id)}`);
+  const sources = source?.map(text);
+  const targets = target?.map((id, t) => `${text(id)} → ${text(steps[t].id)}`);
   const [height, width] = shape.slice(-2);
   const size = height * width;
-  const first = shape.length === 3 ? state.head * size : 0;
+  const of_head = Math.floor((state.head * shape[0]) / page.config.num_heads);
+  const first = shape.length === 3 ? of_head * size : 0;
   const array = { shape: [height, width], data: value.data.subarray(first, first + size) };
   const labels = { S: sources, T: targets };
   const pieces = { ...labels, V: page.vocabulary.pieces };
-  const column = (j) => pieces[shape_letters(name).at(-1)]?.[j] ?? say("column", { number: j + 1 });
+  const [rows, columns] = row_and_column(name, page);
+  const column = (j) => pieces[columns]?.[j] ?? say("column", { number: j + 1 });
   return {
     array,
-    rows: labels[row_letter(name)],
+    rows: labels[rows],
     column,
     scale: kind === "softmax" ? "weights" : "signed",
   };

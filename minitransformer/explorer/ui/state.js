@@ -1,7 +1,6 @@
 // What a person has chosen, and what follows from it: one object, from which all views are drawn.
 
-import { BOS, EOS, UNK, bare } from "../subwords.js";
-import { translate } from "../translate.js";
+import { bare } from "../subwords.js";
 import { parts_of } from "./names.js";
 import { speaker } from "./words.js";
 
@@ -9,15 +8,18 @@ const ALL_HEADS_ON = new Set();
 
 // What can be chosen, and what it is before anybody does.
 export const FIRST_CHOICES = {
-  text: "", // the sentence that is translated
+  text: "", // the sentence that is translated, or what else tasks.js makes of a text
   note: null, // a word about what was typed and cannot be translated
+  temperature: 0, // of sampling, see sampling.js
+  top_k: 0,
+  seed: 0,
   forced: [], // { id, chosen }: what the translation has to begin with
   undo: [], // earlier values of `forced`
   learned: [], // what the model has learned here, see teacher.js; the last is what it is now
   learning: null, // or what it is learning
   off: ALL_HEADS_ON, // names of heads, such as "encoder.0.self.2"
-  step: 1, // which piece of the translation is looked at
-  source_row: 1, // which source piece's looking is shown
+  step: null, // which piece of the translation is looked at; null is as the task says
+  source_row: null, // which source piece's looking is shown; likewise
   view: "next", // or "attention", "gradients", "learn"
   attention: "cross", // or "encoder", "decoder"
   layer: 0,
@@ -42,58 +44,67 @@ export const FIRST_CHOICES = {
 //   source, cut                   ids; whether the text is too long
 //   unknown, unseen               characters the model does not know; for each piece of the source
 //                                 the word that it is of, if the training had no such word, or null
+//   prompt, missing               see tasks.js
 //   steps, target, run, gradient  see translate.js and transformer.js; null where there is no text
 //   all_on                        where heads are off: { steps, log_probability } with all of them
 export function state_maker(page) {
-  const { vocabulary } = page;
+  const { vocabulary, task } = page;
   const known = page.words && new Set(page.words);
-  const read = remembered((text) => vocabulary.read(text, vocabulary.max_length));
-  const encoded = remembered((text) => vocabulary.encode_source(text));
-  const translated = remembered((...given) => Array.from(translation_of(...given)));
-  const translated_all_on = remembered((...given) => Array.from(translation_of(...given)));
-  const to_target = remembered((steps) => [BOS, ...steps.slice(0, -1).map(({ id }) => id)]);
-  const forward = remembered((model, source, target, off) =>
-    model.forward(source, target, { off }),
+  const read = remembered((text) => task.read(page, text));
+  const words_of = remembered((text) => vocabulary.read(text, vocabulary.max_length));
+  const said = (model, reading, forced, off, temperature, top_k, seed) =>
+    task.steps({ ...page, model }, reading, { forced, off, temperature, top_k, seed });
+  const [translated, translated_all_on] = [remembered(said), remembered(said)];
+  const to_target = remembered(
+    ({ start }, steps) => start && [...start, ...steps.slice(0, -1).map(({ id }) => id)],
   );
-  const forward_all_on = remembered((model, source, target) => model.forward(source, target));
-  const backward = remembered((model, run, step, id) => model.gradient(run, step, id));
+  const forward = remembered((...given) => task.forward(...given));
+  const forward_all_on = remembered((...given) => task.forward(...given, ALL_HEADS_ON));
+  const backward = remembered((model, ...given) => model.gradient(...given));
   const words_in = remembered(speaker);
 
   return (choices) => {
     const model = choices.learned.at(-1)?.model ?? page.model;
-    const state = { ...choices, page, model, say: words_in(choices.language) };
+    const state = { ...choices, page, model, say: words_in(choices.language, page.config.kind) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    Object.assign(state, { all_on: null, ...misread(vocabulary, state.text), unseen: [] });
-    if (state.text.trim() === "") {
+    const unknown = unknown_in(vocabulary, task.words(state.text));
+    Object.assign(state, { all_on: null, unknown, unseen: [] });
+    const reading = read(state.text);
+    Object.assign(state, { cut: reading.cut, missing: reading.missing, prompt: reading.prompt });
+    if (reading.missing) {
       return state;
     }
-    const { off, forced } = state;
-    state.source = encoded(state.text);
-    state.unseen = read(state.text).map(({ id, word }) => {
-      const seen = !known || known.has(bare(word)) || bare(vocabulary.pieces[id]) === "";
-      return seen ? null : bare(word); // marks beside a word are no part of it
-    });
-    state.steps = translated(model, state.source, forced, off);
-    state.step = Math.min(state.step, state.steps.length - 1);
-    state.source_row = Math.min(state.source_row, state.source.length - 1);
-    state.target = to_target(state.steps);
+    const { off, forced, temperature, top_k, seed } = state;
+    state.source = reading.source;
+    if (known) {
+      state.unseen = words_of(state.text).map(({ id, word }) => {
+        const seen = known.has(bare(word)) || bare(vocabulary.pieces[id]) === "";
+        return seen ? null : bare(word); // marks beside a word are no part of it
+      });
+    }
+    state.steps = translated(model, reading, forced, off, temperature, top_k, seed);
+    const first = task.first(reading, state.steps);
+    state.step = Math.min(state.step ?? first.step, state.steps.length - 1);
+    state.source_row = Math.min(
+      state.source_row ?? first.source_row,
+      (state.source?.length ?? 1) - 1,
+    );
+    state.target = to_target(reading, state.steps);
     state.run = forward(model, state.source, state.target, off);
     const parts = state.box ? parts_of(state.run, state.box) : [];
     state.part = parts.slice(0, -1).includes(state.part) ? state.part : null;
-    state.gradient = backward(model, state.run, state.step, state.steps[state.step].id);
+    const { position, id, among } = selected(state);
+    state.gradient = backward(model, state.run, position, id, among);
     if (off.size > 0) {
       const run = forward_all_on(model, state.source, state.target);
-      const { log_probability } = model.gradient(run, state.step, state.steps[state.step].id);
-      const steps = translated_all_on(model, state.source, forced, ALL_HEADS_ON);
+      const { log_probability } = model.gradient(run, position, id, among);
+      const choices_of_it = [forced, ALL_HEADS_ON, temperature, top_k, seed];
+      const steps = translated_all_on(model, reading, ...choices_of_it);
       state.all_on = { steps, log_probability };
     }
     return state;
   };
-}
-
-function translation_of(model, source, forced, off) {
-  return translate(model, source, { forced: forced.map(({ id }) => id), off });
 }
 
 // f, which gives what it gave before if it is called with what it was called with before.
@@ -112,17 +123,22 @@ function remembered(f) {
 // What is lost of a text: its characters that are in no piece of the vocabulary, `unknown`, and
 // whether it is too long and is `cut`.
 export function misread(vocabulary, text) {
-  const characters = new Set(text.normalize("NFC").replace(/\s/gu, ""));
   return {
-    unknown: [...characters].filter((character) => vocabulary.encode(character).includes(UNK)),
+    unknown: unknown_in(vocabulary, text),
     cut: vocabulary.encode(text, vocabulary.max_length).length >= vocabulary.max_length,
   };
 }
 
+function unknown_in(vocabulary, text) {
+  const characters = new Set(text.normalize("NFC").replace(/\s/gu, ""));
+  const is_unknown = (id) => vocabulary.special[id] === "unknown";
+  return [...characters].filter((character) => vocabulary.encode(character).some(is_unknown));
+}
+
 // How a piece is written: without the sign for a space, and what is no text by a word for it.
 export function piece_text({ page, say }, id) {
-  const special = { [BOS]: "start", [EOS]: "end", [UNK]: "unknown" }[id];
-  return special ? `‹${say(special)}›` : page.vocabulary.pieces[id].replace(/^▁(?=.)/u, "");
+  const special = page.vocabulary.special[id];
+  return special ? `‹${say(special)}›` : page.vocabulary.shown(id);
 }
 
 // The piece that is looked at.
@@ -132,7 +148,7 @@ export function selected(state) {
 
 // The names of all heads, such as "encoder.0.self.2".
 export function heads_of(model) {
-  const blocks = [...model.blocks("encoder"), ...model.blocks("decoder")];
+  const blocks = Object.keys(model.stacks).flatMap((side) => model.blocks(side));
   const attentions = blocks.filter((name) => !name.endsWith("feed_forward"));
   const numbers = [...Array(model.config.num_heads).keys()];
   return attentions.flatMap((name) => numbers.map((number) => `${name}.${number}`));
@@ -140,7 +156,7 @@ export function heads_of(model) {
 
 // How many layers have the kind of attention that is looked at.
 export function layers_of({ attention, page }) {
-  return page.config[attention === "encoder" ? "num_encoder_layers" : "num_decoder_layers"];
+  return page.model.stacks[attention === "encoder" ? "encoder" : "decoder"].layers;
 }
 
 // The attention that is looked at, such as "decoder.1.cross".

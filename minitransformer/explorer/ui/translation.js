@@ -1,7 +1,6 @@
 // The source in pieces and the translation piece by piece. A piece of it can be selected.
 
 import { length_of, row } from "../arrays.js";
-import { BLANK, EOS } from "../subwords.js";
 import { style_of } from "./colours.js";
 import { choice, h } from "./dom.js";
 import { note_unseen } from "./input.js";
@@ -33,11 +32,11 @@ export function translation_views(update) {
 }
 
 function said_aloud(state) {
-  const { say, steps, note, page } = state;
+  const { say, steps, note } = state;
   if (note || !steps) {
     return note ? say(note) : "";
   }
-  return [text_of(page, steps), note_unseen(state)].filter(Boolean).join(" ");
+  return [text_of(state, steps), note_unseen(state)].filter(Boolean).join(" ");
 }
 
 // The lengths of the rows of a gradient (S, D), one a piece.
@@ -53,7 +52,7 @@ function source_pieces(state) {
     h(
       "li",
       {
-        class: `chip ${joint(state, id, i)} ${state.unseen[i] ? "never-seen" : ""}`,
+        class: `chip ${joint(state, id, source[i - 1])} ${state.unseen[i] ? "never-seen" : ""}`,
         style: style_of((0.75 * lengths[i]) / largest, "lengths", theme),
         title: say("gradient_length", { length: lengths[i].toPrecision(2) }),
       },
@@ -68,13 +67,15 @@ function source_pieces(state) {
 }
 
 function target_pieces(state, update, fresh) {
-  const { say, steps, step, page, undo } = state;
+  const { say, steps, step, page, undo, prompt, forced } = state;
+  const before = (position) => steps.find((other) => other.position === position - 1)?.id;
+  const given = (i) => i < Math.min(prompt?.length ?? 0, forced.length || Infinity);
   const delay = Math.min(60, 700 / steps.length); // milliseconds
   const items = steps.map(({ id, probability, position }, i) => ({
     value: i,
-    class: `chip ${joint(state, id, i)} ${fresh ? "appears" : ""} ${
-      state.forced[i]?.chosen ? "chosen" : ""
-    }`,
+    class: `chip ${joint(state, id, before(position))} ${
+      fresh ? "appears" : ""
+    } ${state.forced[i]?.chosen ? "chosen" : ""} ${given(i) ? "given" : ""}`,
     style: fresh && `animation-delay:${i * delay}ms`,
     label: say("piece_label", {
       piece: piece_text(state, id),
@@ -86,10 +87,15 @@ function target_pieces(state, update, fresh) {
   const chosen = steps.some((_, i) => state.forced[i]?.chosen);
   return [
     h("h2", {}, say("translation")),
-    h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(page, steps)),
-    choice("steps", say("translation"), items, step, (value) => update({ step: value }), {
-      class: "chips",
-    }),
+    h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(state, steps)),
+    choice(
+      "steps",
+      say("translation"),
+      items,
+      step,
+      (value) => update({ step: value, ...page.task.on_step }),
+      { class: "chips" },
+    ),
     h(
       "p",
       { class: "hint" },
@@ -105,8 +111,8 @@ function target_pieces(state, update, fresh) {
   ];
 }
 
-export function text_of(page, steps) {
-  return text_of_ids(page, steps.map(({ id }) => id));
+export function text_of({ page, text }, steps) {
+  return page.task.text(page, text, steps) || "—";
 }
 
 export function text_of_ids(page, ids) {
@@ -118,9 +124,8 @@ function undone({ undo }) {
 }
 
 // A piece that goes on a word stands close to the one before it.
-function joint({ page }, id, i) {
-  const piece = page.vocabulary.pieces[id];
-  return id > EOS && i > 0 && !piece.startsWith(BLANK) ? "joint" : "";
+function joint({ page }, id, before) {
+  return before !== undefined && page.vocabulary.joins(id, before) ? "joint" : "";
 }
 
 // What sentences about the selected step say of it.

@@ -1,11 +1,16 @@
-// All words of the page, in its three languages.
+// All words of the page, in its three languages, and those of a translator where models differ.
+
+import { WORDS_OF_KINDS } from "./words_of_kinds.js";
 
 export const LANGUAGES = { en: "English", zh: "中文", de: "Deutsch" };
 
-// A function that gives the words for a key, with {name} replaced by values.name.
-export function speaker(language) {
+// A function that gives the words for a key, with {name} replaced by values.name. Those of this kind
+// of model come first.
+export function speaker(language, kind) {
   return (key, values = {}) =>
-    WORDS[key][language].replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+    (WORDS_OF_KINDS[kind]?.[key] ?? WORDS[key])[language].replace(/\{(\w+)\}/g, (_, name) =>
+      String(values[name]),
+    );
 }
 
 export const WORDS = {
@@ -64,9 +69,24 @@ export const WORDS = {
     zh: "模型学过的句子中没有这些词：{words}。它把它们读成很少同时见过的子词，译出的只是猜测。",
     de: "In keinem Satz, aus dem das Modell gelernt hat, kommt das vor: {words}. Es liest solche Wörter in Stücken, die es kaum je zusammen gesehen hat, und rät.",
   },
+  // how the next piece is chosen
+  way: { en: "Goes on with", zh: "续写方式", de: "Schreibt weiter mit" },
+  way_likeliest: { en: "the likeliest piece", zh: "最可能的", de: "dem wahrscheinlichsten Stück" },
+  way_drawn: { en: "one that is drawn", zh: "随机抽取的", de: "einem gezogenen" },
+  temperature: { en: "Temperature", zh: "温度", de: "Temperatur" },
+  top_k: { en: "Only the likeliest (0: all)", zh: "仅限前几个（0 为全部）", de: "Nur die ersten (0: alle)" },
+  seed: { en: "Seed", zh: "随机种子", de: "Startzahl" },
+  again: { en: "Draw again", zh: "重新抽取", de: "Neu ziehen" },
+  chance: {
+    en: "Drawing at temperature {temperature} gives “{piece}” a chance of {percent}.",
+    zh: "以温度 {temperature} 抽取时，抽到“{piece}”的概率为 {percent}。",
+    de: "Beim Ziehen mit Temperatur {temperature} kommt „{piece}“ zu {percent}.",
+  },
   start: { en: "start", zh: "开始", de: "Anfang" },
   end: { en: "end", zh: "结束", de: "Ende" },
   unknown: { en: "unknown", zh: "未知", de: "unbekannt" },
+  padding: { en: "padding", zh: "填充", de: "Füllung" },
+  gap: { en: "gap", zh: "空缺", de: "Lücke" },
   // pieces
   source_pieces: { en: "What the model reads", zh: "模型读入的", de: "Was das Modell liest" },
   source_hint: {
@@ -394,6 +414,7 @@ export const WORDS = {
   box_embedding: { en: "Embedding", zh: "词嵌入", de: "Einbettung" },
   box_positions: { en: "+ positions", zh: "+ 位置编码", de: "+ Positionen" },
   box_norm: { en: "layer norm", zh: "层归一化", de: "LayerNorm" },
+  box_rms_norm: { en: "RMS norm", zh: "RMS 归一化", de: "RMSNorm" },
   box_self: { en: "Self-attention", zh: "自注意力", de: "Self-Attention" },
   box_cross: { en: "Cross-attention", zh: "交叉注意力", de: "Cross-Attention" },
   box_feed_forward: { en: "Feed-forward", zh: "前馈网络", de: "Feed-Forward" },
@@ -401,7 +422,7 @@ export const WORDS = {
   box_softmax: { en: "Softmax", zh: "Softmax", de: "Softmax" },
   embedding: { en: "embedding", zh: "词嵌入", de: "Einbettung" },
   positions: { en: "with positions", zh: "加上位置编码", de: "mit Positionen" },
-  norm: { en: "layer norm", zh: "层归一化", de: "LayerNorm" },
+  norm: { en: "norm", zh: "归一化", de: "Norm" },
   self: { en: "self-attention", zh: "自注意力", de: "Self-Attention" },
   cross: { en: "cross-attention", zh: "交叉注意力", de: "Cross-Attention" },
   feed_forward: { en: "feed-forward", zh: "前馈网络", de: "Feed-Forward" },
@@ -416,6 +437,14 @@ export const WORDS = {
   heads: { en: "heads", zh: "头", de: "Köpfe" },
   inner: { en: "inner", zh: "内层", de: "innen" },
   relu: { en: "ReLU", zh: "ReLU", de: "ReLU" },
+  gelu: { en: "GELU", zh: "GELU", de: "GELU" },
+  gelu_by_tanh: { en: "GELU (tanh)", zh: "GELU（tanh）", de: "GELU (tanh)" },
+  silu: { en: "SiLU", zh: "SiLU", de: "SiLU" },
+  turned_query: { en: "query, turned", zh: "旋转后的查询", de: "Query, gedreht" },
+  turned_key: { en: "key, turned", zh: "旋转后的键", de: "Key, gedreht" },
+  gate: { en: "gate", zh: "门", de: "Tor" },
+  up: { en: "up", zh: "升维", de: "aufwärts" },
+  gated: { en: "gated", zh: "过门之后", de: "hinter dem Tor" },
   // a box
   close: { en: "Close", zh: "关闭", de: "Schließen" },
   inside: {
@@ -429,6 +458,7 @@ export const WORDS = {
   letter_T: { en: "target pieces", zh: "目标子词", de: "Stücke des Ziels" },
   letter_D: { en: "numbers a piece", zh: "每个子词的维数", de: "Zahlen je Stück" },
   letter_H: { en: "heads", zh: "头", de: "Köpfe" },
+  letter_G: { en: "groups of heads", zh: "头的组", de: "Gruppen von Köpfen" },
   letter_K: { en: "numbers a head", zh: "每个头的维数", de: "Zahlen je Kopf" },
   letter_F: { en: "inner numbers", zh: "内层维数", de: "innere Zahlen" },
   letter_V: { en: "pieces of the vocabulary", zh: "词表中的子词", de: "Stücke des Vokabulars" },
@@ -548,6 +578,36 @@ export const WORDS = {
     en: "Each piece asks a question (query), compares it with keys, and collects values: in several heads at once.",
     zh: "每个子词提出一个问题（查询），与各个键比较，再收集值：几个头同时进行。",
     de: "Jedes Stück stellt eine Frage (Query), vergleicht sie mit Keys und sammelt Values: in mehreren Köpfen zugleich.",
+  },
+  about_unscaled_embedding: {
+    en: "Each piece is looked up in a table and becomes a list of numbers, its vector.",
+    zh: "每个子词在一张表中查到一列数，即它的向量。",
+    de: "Jedes Stück wird in einer Tabelle nachgeschlagen und zu einer Liste von Zahlen, seinem Vektor.",
+  },
+  about_learned_positions: {
+    en: "Each position has a vector of its own, which was learned; it is added, so that the model can tell first from last.",
+    zh: "每个位置有一个学到的向量，加上它，模型才能分清先后。",
+    de: "Jede Stelle hat einen eigenen, gelernten Vektor; er kommt hinzu, damit das Modell Erstes von Letztem unterscheidet.",
+  },
+  about_rms_norm: {
+    en: "Each row is divided by the root of its mean square, then scaled by learned numbers. No mean is taken off.",
+    zh: "每一行除以其均方根，再用学到的数缩放。不减均值。",
+    de: "Jede Zeile wird durch die Wurzel ihres mittleren Quadrats geteilt, dann mit gelernten Faktoren skaliert. Kein Mittelwert wird abgezogen.",
+  },
+  about_self_attention: {
+    en: "Each piece asks a question (query), compares it with keys, and collects values: in several heads at once, with positions, groups or biases as this model has them.",
+    zh: "每个子词提出一个问题（查询），与各个键比较，再收集值：几个头同时进行，位置、分组和偏置按此模型的设定。",
+    de: "Jedes Stück stellt eine Frage (Query), vergleicht sie mit Keys und sammelt Values: in mehreren Köpfen zugleich, mit Positionen, Gruppen oder Biases, wie dieses Modell sie hat.",
+  },
+  about_activated_feed_forward: {
+    en: "Each row by itself goes through two linear maps, with an activation between them.",
+    zh: "每一行各自经过两次线性变换，中间有一个激活函数。",
+    de: "Jede Zeile geht für sich durch zwei lineare Abbildungen, dazwischen eine Aktivierung.",
+  },
+  about_swiglu: {
+    en: "Each row by itself goes through two linear maps; one of them, bent by SiLU, is a gate to the other. A third leads back.",
+    zh: "每一行各自经过两次线性变换，其中之一经 SiLU 后作为另一个的门，再由第三个变换回来。",
+    de: "Jede Zeile geht für sich durch zwei lineare Abbildungen; die eine ist, durch SiLU gebogen, ein Tor für die andere. Eine dritte führt zurück.",
   },
   about_feed_forward: {
     en: "Each row by itself goes through two linear maps; between them all that is negative becomes 0.",

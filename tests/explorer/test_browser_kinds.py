@@ -1,0 +1,215 @@
+"""The page of a model that does not translate in a browser: what it has beside a translator's.
+
+As in ``test_browser.py``, which has the browser, nothing may be written to the console and nothing
+asked for from elsewhere.
+"""
+
+import re
+
+import pytest
+from in_node import masked_vocabulary, small_model
+from test_texts import characters, scored
+
+from minitransformer.explorer.page import explorer_page
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
+
+browser = pytest.importorskip("test_browser")
+Keys, driver, pytestmark = browser.Keys, browser.driver, browser.pytestmark
+LLAMA = dict(
+    d_model=16,
+    num_heads=4,
+    num_groups=2,
+    normalisation="rms-norm",
+    positions="rotary",
+    activation="swiglu",
+    bias="none",
+    scaled_embedding=False,
+)
+GAPS = ["Der ___ ist sehr ___.", "Die Frau liest ein ___."]
+
+
+def generator(vocabulary, **choices):
+    vocabulary = vocabulary()
+    return TextGenerator(small_model(vocabulary, "language-model", **choices), vocabulary)
+
+
+KINDS = {  # what makes the model, texts to begin with, how many boxes the diagram has
+    "GPT": (lambda: generator(characters), ["Ein Mann", "Die Frau"], 2 + 2 * 6 + 1 + 2),
+    "Llama": (lambda: generator(scored, **LLAMA), ["Der Hund"], 1 + 2 * 6 + 1 + 2),
+    "ALiBi": (
+        lambda: generator(characters, positions="alibi", activation="gelu", norm="post"),
+        ["Ein Mann"],
+        1 + 2 * 6 + 2,
+    ),
+    "BERT": (
+        lambda: Filler(
+            small_model(masked_vocabulary(), "masked-language-model"), masked_vocabulary()
+        ),
+        GAPS,
+        2 + 2 * 6 + 1 + 2,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return {name: make() for name, (make, _, _) in KINDS.items()}
+
+
+@pytest.fixture
+def page_of(driver, trained, tmp_path):
+    """A function that gives the page of one of KINDS, wide."""
+
+    def opened(name):
+        path = tmp_path / "page.html"
+        model, vocabulary = trained[name].model, trained[name].vocabulary
+        texts, languages = KINDS[name][1], ("de", "de")
+        path.write_bytes(explorer_page(model, vocabulary, texts, languages, browser.LESSONS))
+        page = browser.Page(driver, path)
+        page.be_wide(1400)
+        return page
+
+    yield opened
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
+    assert browser.requests(driver) <= {"file", "data", "blob", "about"}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_box_opens_and_every_view_is_told_in_three_languages(name, page_of):
+    page = page_of(name)
+    page.open("#example=1")
+    boxes = [box.get_attribute("id") for box in page.all("g.box")]
+    assert len(boxes) == KINDS[name][2]
+    for box in boxes:
+        page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", box)
+        parts = [part.get_attribute("id") for part in page.all("#parts button")]
+        for part in (parts if ".0." in box else []) or [None]:
+            if part:
+                page.click(f"[id='{part}']")
+            assert page.all("canvas#numbers"), (box, part)
+            assert bool(page.all("canvas#gradient")) == (box != "box-probabilities"), (box, part)
+            letters, sizes = re.match(r"\((.*?)\) = \((.*?)\)", page.one(".facts dd").text).groups()
+            assert len(letters.split(", ")) == len(sizes.split(", ")), (box, part)
+    page.press(Keys.ESCAPE)
+    for language in ("zh", "de", "en"):
+        page.click(f"#language option[value={language}]")
+        for view in browser.VIEWS:
+            page.click(f"#view-{view}")
+            assert not re.search("undefined|NaN|null", page.one("body").text), (language, view)
+    page.click("#start-tour")
+    for _ in range(6):
+        assert "translat" not in page.one("#tour").text
+        page.click("#tour-next")
+
+
+@pytest.mark.parametrize("name", ["GPT", "BERT"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(name, page_of):
+    page = page_of(name)
+    page.be_wide(browser.PHONE)
+    for view in (*browser.VIEWS, "attention&drawn=matrix"):
+        page.open(f"#example=1&language=de&temperature=0.5&view={view}")
+        assert page.run("return document.documentElement.scrollWidth") == browser.PHONE, view
+
+
+def sentence(page):
+    """What was written, with each blank."""
+    return page.run("return document.getElementById('sentence').textContent")
+
+
+def test_a_text_goes_on_by_keys_alone(page_of, trained):
+    page = page_of("GPT")
+    page.open("#example=1")
+    assert sentence(page) == trained["GPT"].generate("Ein Mann", 32, temperature=0)
+    page.tab_to("text")  # what is in a field is selected then
+    page.press("Der Hund", Keys.ENTER)
+    assert sentence(page) == trained["GPT"].generate("Der Hund", 32, temperature=0)
+    assert "".join(page.texts("#steps .given")) == "Der␣Hund"
+    page.tab_to("way-likeliest")
+    page.press(Keys.ARROW_RIGHT)
+    page.tab_to("seed")
+    page.press("7", Keys.TAB)
+    drawn = trained["GPT"].generate("Der Hund", 32, seed=7)
+    assert sentence(page) == drawn
+    page.tab_to("steps-8")
+    page.press(Keys.ARROW_RIGHT)
+    assert page.focused() == "steps-9"
+    page.tab_to("candidate-0")
+    page.press(Keys.ARROW_DOWN, Keys.ENTER)
+    (chosen,) = page.texts("#steps .chosen")
+    assert chosen == page.texts(".bar-row .piece")[1]
+    page.tab_to("view-next")
+    page.press(Keys.ARROW_RIGHT)
+    page.tab_to("switch-1")
+    page.press(Keys.SPACE)
+    assert "decoder layer 1, self-attention, head 2" in page.one(".changed").text
+
+
+def test_what_was_drawn_comes_again_with_its_address_and_differs_with_another_seed(page_of):
+    page = page_of("Llama")
+    page.open("#example=1&temperature=2&top_k=40&seed=5")
+    before = sentence(page)
+    assert "2 gives" in page.one("#chance").text
+    page.click("#again")
+    assert page.one("#seed").get_attribute("value") == "6"
+    assert sentence(page) != before
+    page.run("arguments[0].value = '-1'; arguments[0].dispatchEvent(new Event('change'))",
+             page.one("#seed"))  # fmt: skip
+    assert page.one("#seed").get_attribute("value") == "6"
+    page.open("#" + page.driver.current_url.split("#")[1].replace("seed=6", "seed=5"))
+    assert sentence(page) == before
+    assert page.one("#top_k").get_attribute("value") == "40"
+
+
+def test_heads_of_a_group_have_one_key(page_of):
+    page = page_of("Llama")
+    page.open("#example=1&box=decoder.0.self")
+    page.click("[id='parts-decoder.0.self.turned_key']")
+    assert page.one(".facts dd").text.startswith("(G, T, K) = (2, ")
+    ranges = []
+    for head in range(4):
+        page.click(f"#box-head-{head}")
+        ranges.append(page.one(".readout").text)
+    assert ranges[0] == ranges[1] != ranges[2] == ranges[3]
+
+
+def test_gaps_are_filled_and_each_can_be_looked_at(page_of, trained):
+    page = page_of("BERT")
+    page.open("#example=1")
+    filling = trained["BERT"].fill(GAPS[0], top=10)
+    assert sentence(page) == filling.text
+    assert page.all(".note")[0].text == ""
+    assert page.texts("#source li").count("‹gap›") == 2
+    page.click("#steps-1")
+    assert page.texts(".bar-row .piece") == [piece for piece, _ in filling.gaps[1]]
+    page.click("#candidate-3")
+    assert page.texts("#steps button") == [filling.gaps[0][0][0], filling.gaps[1][3][0]]
+    page.click("#view-attention")
+    assert page.one("#from [aria-checked=true]").text == "‹gap›"
+    assert page.all("#kind") == []
+    page.click("#switch-0")
+    assert "encoder layer 1, self-attention, head 1" in page.one(".changed").text
+    page.click("#undo")
+    page.translate("Die Frau liest.")
+    assert "no gap to fill" in page.one("#view-shown").text
+
+
+def test_any_beginning_is_read_and_shown_as_text(page_of):
+    page = page_of("GPT")
+    page.open("#example=1")
+    for text in ("", "   ", browser.HTML, "Der Hund " * 50, "\u202e🐕"):
+        page.translate(text)
+        assert page.all("#steps button"), text
+        assert page.all("main img, main b, main script") == []
+
+
+@pytest.mark.parametrize("fragment", [
+    "#attention=cross&layer=9&head=9&box=source.embedding&temperature=-1&top_k=x&seed=1e99",
+    "#step=64&view=attention&drawn=matrix&attention=decoder&layer=2",
+    "#text=&box=target.positions",
+    "#box=decoder.1.cross",
+])  # fmt: skip
+def test_any_address_shows_something(fragment, page_of):
+    page = page_of("GPT")
+    page.open(fragment)
+    assert page.all("#steps button")

@@ -1,0 +1,247 @@
+"""What the page makes of a text, going on with it or filling it, is what the package makes."""
+
+import random
+
+import numpy as np
+import pytest
+from in_node import ask, corpus, masked_vocabulary, small_model, small_vocabulary
+from test_subwords import ODD, invented
+
+from minitransformer.data.text.characters import CharacterVocabulary
+from minitransformer.data.text.scored import ScoredVocabulary
+from minitransformer.data.text.tokenizer import TokenizerVocabulary
+from minitransformer.data.text.vocabulary import BLANK, GAP, MASK
+from minitransformer.decoding.sampling import sample, sampling_probabilities
+from minitransformer.explorer.page import FOLDER, explorer_page
+from minitransformer.inference.filler import Filler
+from minitransformer.inference.generator import TextGenerator
+from minitransformer.layers.softmax import softmax
+from minitransformer.runs.checkpoint.file import CheckpointError
+
+MOST = 40  # the context of the models
+HOW = [
+    dict(temperature=0.0),
+    dict(temperature=1.0, seed=1),
+    dict(temperature=0.7, top_k=5, seed=12345),
+    dict(temperature=3.0, top_k=3, seed=2**32 - 1),
+]
+
+
+def characters(more=""):
+    return CharacterVocabulary.train([*(text for pair in corpus()["train"] for text in pair), more])
+
+
+def scored():
+    """One that has pieces of text, of single bytes, and of the end of a character."""
+    words = [piece.replace(BLANK, " ") for piece in small_vocabulary().pieces(range(4, 400))]
+    pieces = [b"<unk>", b"<s>", b"</s>", *(b"<byte>" for _ in range(256)), b"\n", b"\xbc"]
+    pieces += [word.encode() for word in words]
+    return ScoredVocabulary(pieces, [-float(i % 97) for i in range(len(pieces))])
+
+
+VOCABULARIES = {
+    "subwords": small_vocabulary,
+    "subwords and a mask": lambda: masked_vocabulary(),
+    "characters": characters,
+    "characters and line ends": lambda: characters("\n"),
+    "scored": scored,
+}
+
+
+@pytest.fixture(scope="module", params=VOCABULARIES.values(), ids=VOCABULARIES)
+def generator(request):
+    vocabulary = request.param()
+    return TextGenerator(small_model(vocabulary, "language-model"), vocabulary)
+
+
+def made(trained, **request):
+    """What the page makes of the texts of a request, each a dict of text and choices."""
+    return ask(explorer_page(trained.model, trained.vocabulary), **request)
+
+
+def test_it_goes_on_as_the_generator_does(generator):
+    prompts = ["", "Ein Mann", "Der Hund ist"]
+    asked = [dict(text=prompt) | how for prompt in prompts for how in HOW]
+    found = made(generator, made=asked)["made"]
+    for request, answer in zip(asked, found, strict=True):
+        prompt, how = request["text"], {k: v for k, v in request.items() if k != "text"}
+        said = generator.vocabulary.encode(prompt)
+        assert answer["text"] == generator.generate(prompt, MOST - len(said), **how), request
+        ids = [step["id"] for step in answer["steps"]]
+        assert ids[: len(said)] == said
+        assert [step["forced"] for step in answer["steps"]] == [
+            i < len(said) for i in range(len(ids))
+        ]
+        ahead = [*generator.before(), *ids[:-1]]
+        logits, _ = generator.model.forward(np.array([ahead]))
+        for step, row in zip(answer["steps"], logits[0], strict=True):
+            p, _ = softmax(row)
+            assert step["probability"] == pytest.approx(p[step["id"]], rel=1e-9)
+            never = generator.vocabulary.never
+            drawn_with = how["temperature"], how.get("top_k", 0), 1.0, never
+            chance = sampling_probabilities(row, *drawn_with)[step["id"]]
+            assert step["chance"] == pytest.approx(chance, rel=1e-9)
+            p[list(never)] = 0
+            likeliest = np.argsort(-p, kind="stable")[:10]
+            assert [c["id"] for c in step["candidates"]] == likeliest.tolist()
+        rows = [np.log(step["probability"]) for step in answer["steps"]]
+        assert answer["log_probabilities"] == pytest.approx(rows, rel=1e-9)
+
+
+def test_it_goes_on_from_a_piece_that_is_forced(generator):
+    a, b = generator.vocabulary.encode("Ein Mann")[:2]
+    forced = [dict(id=a), dict(id=b)]
+    whole, begun = made(
+        generator, made=[dict(text="Der", forced=forced), dict(text="Der", temperature=0)]
+    )["made"]
+    ids = [step["id"] for step in whole["steps"]]
+    assert ids[:2] == [a, b]
+    assert [step["forced"] for step in whole["steps"]] == [True, True] + [False] * (len(ids) - 2)
+    assert begun["steps"][0]["id"] == generator.vocabulary.encode("Der")[0]
+
+
+def test_of_a_beginning_that_is_too_long_the_newer_half_is_read(generator):
+    text = "Der Hund sieht den Mann. " * 20
+    (answer,) = made(generator, made=[dict(text=text)])["made"]
+    ids = generator.vocabulary.encode(text)[-MOST // 2 :]
+    assert answer["cut"]
+    assert (answer["start"], answer["prompt"]) == (ids[:1], ids[1:])
+    logits, _ = generator.model.forward(np.array([ids]))
+    row = logits[0, -1]
+    row[list(generator.vocabulary.never)] = -np.inf
+    assert answer["steps"][len(ids) - 1]["id"] == row.argmax()
+    assert len(answer["steps"]) == MOST or answer["steps"][-1]["id"] in generator.vocabulary.ends
+
+
+def draws_that_differ(folder=FOLDER):
+    """The numbers of draws, and of seeds, at which modules in a folder differ from NumPy."""
+    rng = np.random.default_rng(0)
+    requests, expected = [], []
+    for seed in range(40):
+        logits = rng.normal(scale=3, size=30).round()  # some are equal
+        how = dict(temperature=float(rng.choice([0, 0.3, 1, 2])), top_k=int(rng.choice([0, 1, 4])))
+        uniform = np.random.default_rng(seed).random()
+        requests.append(dict(logits=logits.tolist(), never=[0, 2], uniform=uniform) | how)
+        p = sampling_probabilities(logits, **how, never=[0, 2])
+        expected.append((p, sample(logits, np.random.default_rng(seed), **how, never=[0, 2])))
+    assert len({drawn for _, drawn in expected}) > 10
+    seeds = [0, 1, 42, 2**31, 2**32 - 1]
+    page = explorer_page(small_model(small_vocabulary(), "language-model"), small_vocabulary())
+    answer = ask(page, folder, draws=requests, seeds=seeds)
+    draws = enumerate(zip(answer["draws"], expected, strict=True))
+    numbers = zip(seeds, answer["uniform"], strict=True)
+    return [
+        i
+        for i, (found, (p, drawn)) in draws
+        if found["p"] != pytest.approx(p, rel=1e-12) or found["drawn"] != drawn
+    ] + [seed for seed, found in numbers if found != np.random.default_rng(seed).random(5).tolist()]
+
+
+def test_what_is_drawn_is_what_numpy_draws_and_numbers_of_a_seed_are_numpys_to_the_last_bit():
+    assert draws_that_differ() == []
+
+
+def test_texts_are_cut_and_put_together_as_the_package_does(generator):
+    vocabulary = generator.vocabulary
+    rng = random.Random(0)
+    sentences = [text for pair in corpus()["validation"][:50] for text in pair]
+    # Whole characters, which half of a pair of surrogates is not.
+    whole = [
+        text for text in ODD if text.isascii() or text.encode(errors="replace").decode() == text
+    ]
+    texts = [
+        text[:300] for text in (*sentences, *whole, *invented(small_vocabulary(), 1), "ü€ 日x\n")
+    ]
+    some = range(len(vocabulary))
+    ids = [rng.choices(some, k=rng.randrange(12)) for _ in range(300)]
+    answer = made(generator, texts=texts, ids=ids)
+    wrong = [t for t, i in zip(texts, answer["ids"], strict=True) if i != vocabulary.encode(t)]
+    assert wrong == []
+    wrong = [i for i, t in zip(ids, answer["texts"], strict=True) if t != vocabulary.decode(i)]
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def filler():
+    vocabulary = masked_vocabulary()
+    return Filler(small_model(vocabulary, "masked-language-model"), vocabulary)
+
+
+def with_gaps():
+    rng = random.Random(0)
+    texts = [
+        "___",
+        "Der ___ ist müde.",
+        "a___ ___b ____ c______d",
+        "___. ___",
+        "日___日日 ___",
+        "___" * 3,
+    ]
+    for german, _ in corpus()["validation"][:20]:
+        words = german.split()[:12]
+        words[rng.randrange(len(words))] = rng.choice(["___", "___,", "ge___", "un___lich"])
+        texts.append(" ".join(words))
+    return texts
+
+
+def test_gaps_are_filled_as_the_filler_does(filler):
+    texts = [text for text in with_gaps() if len(filler.vocabulary.encode_with_gaps(text)[0]) <= 38]
+    assert len(texts) > 15
+    found = made(filler, made=[dict(text=text) for text in texts])["made"]
+    for text, answer in zip(texts, found, strict=True):
+        filling = filler.fill(text, top=10)
+        assert answer["text"] == filling.text
+        for step, gap in zip(answer["steps"], filling.gaps, strict=True):
+            pieces = filler.vocabulary.pieces([c["id"] for c in step["candidates"]])
+            assert [piece.removeprefix(BLANK) for piece in pieces] == [piece for piece, _ in gap]
+            shares = [c["probability"] for c in step["candidates"]]
+            assert shares == pytest.approx([p for _, p in gap], rel=1e-9)
+            assert answer["source"][step["position"]] == MASK
+        rows = [np.log(step["probability"]) for step in answer["steps"]]
+        assert answer["log_probabilities"] == pytest.approx(rows, rel=1e-9)
+
+
+def test_a_text_with_gaps_is_cut_as_the_package_does(filler):
+    texts = [
+        *with_gaps(),
+        *(f"{text[:60]}___{text[60:90]} ___" for text in ODD if text.isprintable()),
+    ]
+    found = made(filler, made=[dict(text=text) for text in texts])["made"]
+    for text, answer in zip(texts, found, strict=True):
+        ids, begins = filler.vocabulary.encode_with_gaps(text)
+        assert answer["source"][1:-1] == ids, text
+        assert answer["begins"] == begins
+        assert answer["cut"] == (len(ids) > MOST - 2)
+        assert answer["missing"] == ("note_cut" if answer["cut"] else None)
+
+
+def test_another_piece_is_looked_at_in_one_gap_and_the_others_stay(filler):
+    text = "Der ___ ist ___."
+    (before,) = made(filler, made=[dict(text=text)])["made"]
+    other = before["steps"][1]["candidates"][7]
+    forced = [None, dict(id=other["id"])]
+    (after,) = made(filler, made=[dict(text=text, forced=forced)])["made"]
+    assert after["steps"][0] == before["steps"][0]
+    assert after["steps"][1]["id"] == other["id"]
+    assert after["steps"][1]["probability"] == other["probability"]
+    assert after["log_probabilities"][1] == pytest.approx(np.log(other["probability"]), rel=1e-9)
+
+
+def test_without_a_gap_there_is_nothing_to_fill(filler):
+    (answer,) = made(filler, made=[dict(text="Der Hund ist müde.")])["made"]
+    assert (answer["missing"], answer["steps"]) == ("note_empty", [])
+    assert not GAP.search(answer["text"])
+
+
+def test_a_vocabulary_that_the_page_cannot_read_is_refused():
+    foreign = TokenizerVocabulary.__new__(TokenizerVocabulary)
+    foreign.pieces = lambda ids: ["x" for _ in ids]
+    model = small_model(small_vocabulary(), "language-model")
+    foreign.__class__ = type("Foreign", (TokenizerVocabulary,), {"__len__": lambda self: 400})
+    with pytest.raises(CheckpointError, match="or pieces with scores as Llama's"):
+        explorer_page(model, foreign)
+
+
+def test_a_text_begins_after_a_line_end_where_there_is_one(generator):
+    (answer,) = made(generator, made=[dict(text="")])["made"]
+    assert answer["start"] == list(generator.before())
