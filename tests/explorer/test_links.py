@@ -44,7 +44,7 @@ WORDS = {
     "source_row": ["1", "5", "40", "9" * 400],
     "box": ["logits", "decoder.1.cross", "encoder.0.feed_forward", "encoder.9.self", "__proto__"],
     "part": ["decoder.1.cross.weights", "encoder.0.feed_forward.relu", "logits", "x"],
-    "forced": ["5", "9* 17", "3", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1", "-"],
+    "forced": ["5", "9* 17", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1", "-"],
     "off": ["encoder.0.self.1", "decoder.1.cross.0 decoder.0.self.1", "encoder.0.self.2", "all"],
 }  # fmt: skip
 

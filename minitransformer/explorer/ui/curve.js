@@ -4,18 +4,18 @@ import { h, svg } from "./dom.js";
 import { percent } from "./translation.js";
 
 const [CURVE_WIDTH, CURVE_HEIGHT] = [440, 190];
-const INNER = { left: 44, right: 426, top: 16, bottom: 162 }; // where 0 and 100 % are
+const PLOT = { left: 44, right: 426, top: 16, bottom: 162 }; // where 0 and 100 % are
 
 export function curve({ say }, title, probabilities, num_steps) {
-  const x = (t) => INNER.left + ((INNER.right - INNER.left) * t) / num_steps;
-  const y = (p) => INNER.bottom - (INNER.bottom - INNER.top) * p;
+  const x = (t) => PLOT.left + ((PLOT.right - PLOT.left) * t) / num_steps;
+  const y = (p) => PLOT.bottom - (PLOT.bottom - PLOT.top) * p;
   const points = probabilities.map((p, t) => `${x(t).toFixed(1)},${y(p).toFixed(1)}`);
   const lines = [0, 0.5, 1].map((p) => [
-    svg("path", { d: `M${INNER.left} ${y(p)}H${INNER.right}`, class: "grid" }),
-    svg("text", { x: INNER.left - 6, y: y(p), dy: "0.35em", class: "tick" }, `${100 * p} %`),
+    svg("path", { d: `M${PLOT.left} ${y(p)}H${PLOT.right}`, class: "grid" }),
+    svg("text", { x: PLOT.left - 6, y: y(p), dy: "0.35em", class: "tick" }, `${100 * p} %`),
   ]);
   const steps = [0, num_steps].map((t) =>
-    svg("text", { x: x(t), y: INNER.bottom + 18, class: "tick step" }, t),
+    svg("text", { x: x(t), y: PLOT.bottom + 18, class: "tick step" }, t),
   );
   const dots = probabilities.map((p, t) =>
     svg(
@@ -24,7 +24,7 @@ export function curve({ say }, title, probabilities, num_steps) {
       svg("title", {}, say("after_step", { number: t, percent: percent(p) })),
     ),
   );
-  const middle = { x: (INNER.left + INNER.right) / 2, y: INNER.bottom + 18, class: "tick step" };
+  const middle = { x: (PLOT.left + PLOT.right) / 2, y: PLOT.bottom + 18, class: "tick step" };
   const readings = probabilities.map((p, t) => h("li", {}, h("small", {}, t), " ", percent(p)));
   return h(
     "figure",
