@@ -909,7 +909,7 @@ def test_a_sentence_is_learned_by_keys_alone(page, model):
     page.tab_to("wanted")  # which selects what stands there
     page.press(wanted)
     page.tab_to("optimizer-adam")
-    page.tab_to("rate-0.001")
+    page.tab_to("rate-0.0003")
     page.press(Keys.END)
     page.tab_to("teach")
     page.press(Keys.ENTER)
@@ -965,31 +965,6 @@ def test_what_else_has_changed_is_what_the_package_says_of_it(page, model):
     assert len(set(verdicts)) > 1
     counted = dict(text.rsplit(" ", 1) for text in page.one("#counted").text.split(" · "))
     assert counted == {verdict: str(verdicts.count(verdict)) for verdict in verdicts}
-
-
-def test_of_what_was_learned_before_it_says_whether_it_is_forgotten(page, model):
-    page.open("#example=1&view=learn")
-    page.click("#teaching-sentence")
-    page.click("[id='rate-0.01']")
-    page.click("#num_steps-40")
-    requests = []
-    for wanted in ("The girl.", "The dog.", "The girl."):
-        box = page.one("#wanted")
-        box.clear()
-        box.send_keys(wanted)
-        page.teach()
-        requests.append(lesson(model, sentences()[0], wanted=wanted) | dict(steps=40))
-        if len(requests) == 2:
-            (_, once), (_, twice) = after_learning(requests[0]), after_learning(*requests)
-            asked = {sentences()[0]: requests[0]["pieces"]}
-            (row,) = expected_changes(once, twice, [], asked)
-            assert row[1] == "forgotten"
-            assert changes_shown(page)[0] == pytest.approx(row, abs=6e-4)
-            assert "was taught “The girl.”" in page.one(".changes li").text
-    texts = [text for text, *_ in changes_shown(page)]  # of what is learned anew only once
-    assert texts == [sentences()[0], *sentences()[1:]]
-    assert changes_shown(page)[0][1] == "forgotten"  # the dog
-    assert "“The girl.”, “The dog.”, “The girl.”" in page.one("#learned").text
 
 
 def test_one_learning_is_undone_and_all_of_them(page):
@@ -1053,18 +1028,13 @@ def test_each_optimizer_has_a_rate_of_its_own(page, model, optimizer, rate):
 
 
 def test_heads_that_are_off_are_off_while_it_learns(page):
-    shown = []
-    for _ in range(2):
-        page.open("#example=1&view=attention&attention=cross&layer=2&step=2")
-        page.click("#switch-1")
-        page.click("#view-next")
-        likely = numbers(page.texts(".is-selected .number")[0])
-        page.click("#view-learn")
-        page.teach()
-        first, *_, last = (numbers(text)[-1] for text in page.texts(".readings li"))
-        page.click("#view-next")
-        assert [first] == likely
-        shown.append(last)
+    page.open("#example=1&view=attention&attention=cross&layer=2&step=2")
+    page.click("#switch-1")
+    page.click("#view-next")
+    likely = numbers(page.texts(".is-selected .number")[0])
+    page.click("#view-learn")
+    page.teach()
+    assert numbers(page.texts(".readings li")[0])[1:] == likely
 
 
 def test_what_it_cannot_read_of_a_sentence_to_learn_it_says(page):

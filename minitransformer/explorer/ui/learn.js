@@ -10,7 +10,10 @@ import { language_name, note_of_misread } from "./input.js";
 import { misread, piece_text, selected } from "./state.js";
 import { percent, selected_words, text_of_ids } from "./translation.js";
 
-const RATES = { adam: [0.0003, 0.001, 0.003, 0.01], sgd: [0.003, 0.01, 0.03, 0.1] };
+const RATES = {
+  adam: [0.0001, 0.0003, 0.001, 0.003, 0.01],
+  sgd: [0.003, 0.01, 0.03, 0.1],
+};
 const NUMBERS_OF_STEPS = [1, 4, 12, 40];
 const VERDICTS = ["learned", "taken", "forgotten", "better", "worse", "same"];
 

@@ -28,7 +28,7 @@ export const FIRST_CHOICES = {
   teaching: "piece", // or "sentence"
   wanted: null, // what was typed as the sentence to teach
   optimizer: "adam", // or "sgd"
-  rates: { adam: 0.001, sgd: 0.01 }, // the learning rate of each
+  rates: { adam: 0.0003, sgd: 0.01 }, // the learning rate of each
   num_steps: 12,
   box: null, // name of the box that is open
   part: null, // name of the array of it that is shown, or null for the last one
