@@ -11,7 +11,7 @@ def kind_of_mask(attend):
     """25 min. Which mask an attention has, found out by asking it.
 
     ``attend(query, key, value)`` takes three arrays (T, K), with a T and a K of your choice, and
-    returns y (T, K): means of the values by the softmax of q · k / √K, under one of these masks.
+    returns y (T, K): values weighted by the softmax of q · k / √K, under one of these masks.
 
         "causal"    position t sees itself and all before it
         "strict"    it sees those before it alone; the first position gets zeros
@@ -24,19 +24,18 @@ def kind_of_mask(attend):
     Returns:
         one of the four words.
 
-    Hint: for queries of zeros all scores are alike, so you know the weights under each mask. With
-    which values do the four differ in their answer to the first query?
+    Hint: which queries make all scores alike, whatever the keys are?
     """
     raise NotImplementedError
 
 
 def smoothed_perplexity(pi, epsilon, by_all):
-    """25 min. The perplexity of the best model under label smoothing, where words are in doubt.
+    """25 min. The perplexity of the model with the least smoothed loss, where words are in doubt.
 
     The next word is v with probability π_v; the model learns π as well as it can. Its target is
     smoothed: for the word that was said, t, q_v = (1 − ε) [v = t] + ε / V if all share ε, and
-    1 − ε for t and ε / (V − 1) for each other one if all others do. The best model says the mean of
-    these targets over what is said.
+    1 − ε for t and ε / (V − 1) for each other one if all others do. The loss is least for a model
+    that says the mean of these targets over what is said.
 
     Args:
         pi: (V,), π, which sums to 1; entries may be 0.
