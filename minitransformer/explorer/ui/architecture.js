@@ -185,6 +185,7 @@ function edge_elements({ gradient, view, say }, edges) {
 function box_element(state, { name, x, y, width, height, short }, update) {
   const { say, box, view } = state;
   const looked_at = view === "attention" && attention_name(state) === name;
+  const full_name = box_name(say, name, state.model.kinds);
   const kind = short === "+" ? "plus" : name.split(".").at(-1);
   const open = () => update({ box: name, part: null });
   const onkeydown = (event) => {
@@ -202,12 +203,12 @@ function box_element(state, { name, x, y, width, height, short }, update) {
       role: "button",
       tabindex: -1,
       class: `box ${kind} ${box === name ? "is-open" : ""} ${looked_at ? "is-looked-at" : ""}`,
-      "aria-label": box_name(say, name),
+      "aria-label": full_name,
       "aria-pressed": String(box === name),
       onclick: open,
       onkeydown,
     },
-    svg("title", {}, box_name(say, name)),
+    svg("title", {}, full_name),
     target({ x, y, width, height }),
     svg("rect", { x, y: -(y + height), width, height, rx: short === "+" ? height / 2 : 6 }),
     svg("text", { x: x + width / 2, y: -(y + height / 2), dy: "0.35em" }, label),

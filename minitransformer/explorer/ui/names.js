@@ -1,17 +1,19 @@
 // The boxes of the model as people call them.
 
-// "decoder.1.cross.weights" in words: decoder layer 2 · cross-attention · weights.
-export function box_name(say, name) {
+// "decoder.1.cross.weights" in words: decoder layer 2 · cross-attention · weights. Which norm a
+// model has, its `kinds` say.
+export function box_name(say, name, kinds = {}) {
+  const word = (part) => say(part === "norm" ? `box_${kinds.norm ?? "norm"}` : part);
   const [side, layer, sublayer, part] = name.split(".");
   if (name === "logits" || name === "probabilities") {
     return `${say(`box_${name === "logits" ? "linear" : "softmax"}`)} · ${say(name)}`;
   }
   if (sublayer === undefined) {
-    return `${say(side)} · ${say(layer)}`;
+    return `${say(side)} · ${word(layer)}`;
   }
   const stack_layer = say("layer_of", { side: say(side), number: Number(layer) + 1 });
   const block = `${stack_layer} · ${say(sublayer)}`;
-  return part ? `${block} · ${say(part)}` : block;
+  return part ? `${block} · ${word(part)}` : block;
 }
 
 const INNER = ["inner", "relu", "gelu", "gelu_by_tanh", "silu", "gate", "up", "gated"];

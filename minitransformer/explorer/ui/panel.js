@@ -9,7 +9,7 @@ import { piece_text } from "./state.js";
 import { selected_words } from "./translation.js";
 
 export function panel_view(state, update) {
-  const { say, run, box } = state;
+  const { say, run, box, model } = state;
   const parts = parts_of(run, box);
   const name = state.part ?? parts.at(-1);
   const shown = run.state(name);
@@ -18,7 +18,7 @@ export function panel_view(state, update) {
     h(
       "div",
       { class: "row spread" },
-      h("h2", { id: "box-title", tabindex: -1 }, box_name(say, box)),
+      h("h2", { id: "box-title", tabindex: -1 }, box_name(say, box, model.kinds)),
       h(
         "button",
         { id: "close", type: "button", class: "quiet", onclick: () => update({ box: null }) },

@@ -422,7 +422,6 @@ export const WORDS = {
   box_softmax: { en: "Softmax", zh: "Softmax", de: "Softmax" },
   embedding: { en: "embedding", zh: "词嵌入", de: "Einbettung" },
   positions: { en: "with positions", zh: "加上位置编码", de: "mit Positionen" },
-  norm: { en: "norm", zh: "归一化", de: "Norm" },
   self: { en: "self-attention", zh: "自注意力", de: "Self-Attention" },
   cross: { en: "cross-attention", zh: "交叉注意力", de: "Cross-Attention" },
   feed_forward: { en: "feed-forward", zh: "前馈网络", de: "Feed-Forward" },
