@@ -103,7 +103,8 @@ class _Command(_Parser):
         command = self.prog.split()[-1]
         importlib.import_module(f"minitransformer.commands.{command}").add(self)
         for action in self._actions:
-            if action.nargs not in ("*", "+"):  # those are texts, and a text may be blank
+            several_texts = action.nargs in ("*", "+") and action.dest != "run_folders"
+            if not several_texts:  # of which one may be blank
                 action.type = _not_empty(action.type or str)
         return super().parse_known_args(args, namespace)
 

@@ -15,6 +15,7 @@ from minitransformer.optim.sgd import SGD
 
 OPTIMIZERS = {"adam": (Adam, 0.01), "sgd": (SGD, 0.1)}  # each with a learning rate
 STEPS = 3
+TRANSLATORS = {name: choices for name, choices in KINDS.items() if "kind" not in choices}
 
 
 def lessons(vocabulary):
@@ -72,10 +73,11 @@ def differences_in_learning(answer, expected):
 def _same_step(found, expected):
     loss, parameters = expected
     numbers = [decoded(array) for array in found["parameters"]]
-    return np.allclose(found["loss"], loss, **TOLERANCE) and same(numbers, parameters)
+    number = np.array(found["loss"], dtype=float)  # null in JSON, and then NaN, is no number
+    return np.allclose(number, loss, **TOLERANCE) and same(numbers, parameters)
 
 
-@pytest.mark.parametrize("changes", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("changes", TRANSLATORS.values(), ids=TRANSLATORS)
 def test_losses_and_parameters_after_each_step_are_those_of_the_package(vocabulary, changes):
     asked = lessons(vocabulary)
     answer = ask(explorer_page(small_model(vocabulary, **changes), vocabulary), learned=asked)

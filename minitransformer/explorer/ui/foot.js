@@ -12,10 +12,10 @@ export const foot_view = {
   ],
 };
 
-function model_words(say, { parameters, corpus, config, vocabulary }) {
+function model_words(say, { parameters, corpus, config, model, vocabulary }) {
   const words = {
     parameters: parameters.toLocaleString(say("code")),
-    layers: `${config.num_encoder_layers} + ${config.num_decoder_layers}`,
+    layers: Object.values(model.stacks).map(({ layers }) => layers).join(" + "),
     heads: config.num_heads,
     width: config.d_model,
     pieces: vocabulary.pieces.length.toLocaleString(say("code")),

@@ -542,6 +542,11 @@ export const WORDS = {
     zh: "制作者自己的文本",
     de: "eigenen Texten dessen, der es gemacht hat",
   },
+  corpus_text: {
+    en: "a text of its maker’s",
+    zh: "制作者自己的一份文本",
+    de: "einem eigenen Text dessen, der es gemacht hat",
+  },
   make_yours: {
     en: "A page like this of a model of your own:",
     zh: "为你自己的模型做一个这样的页面：",
