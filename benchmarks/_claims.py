@@ -70,6 +70,10 @@ def measured(claim, options, folder, about):
         folder: for its runs.
         about: what stands in the result before its rows.
     """
+    if unknown := set(options.rows or ()) - claim.rows.keys():
+        raise SystemExit(
+            f"there is no row {', '.join(unknown)}; the rows are {', '.join(claim.rows)}"
+        )
     recipes = {row: claim.recipe_of(row) for row in options.rows or claim.rows}
     settings = {row: settings_of(recipe) for row, recipe in recipes.items()}
     scored = {row: scored_before(options.json, settings[row]) for row in recipes}

@@ -33,7 +33,7 @@ COMMANDS = {
     "evaluate": "score a run",
     "plot": "draw the curves of a run",
     "compare": "show runs side by side",
-    "explore": "look into a trained Transformer with a browser",
+    "explore": "look into a trained model with a browser",
     "gradcheck": "compare every backward with numeric gradients",
     "check": "check your answer to an exercise of the lessons",
     "info": "show versions and the device, or what a run folder holds",

@@ -3,6 +3,7 @@
 import json
 import statistics
 from itertools import chain
+from pathlib import Path
 
 from minitransformer.commands.arguments import (
     add_device,
@@ -28,8 +29,8 @@ from minitransformer.training.recipe import Recipe
 def add(parser):
     parser.description = (
         "Show runs side by side, also while they train: the fields in which their recipes differ, "
-        "the best scores, and the curves. Runs that differ in nothing but the seed are one group, "
-        "of which mean and standard deviation are shown."
+        "the best scores, and the curves. Runs that differ in nothing but chance, the seed and the "
+        "shards, are one group, of which mean and standard deviation are shown."
     )
     parser.add_argument(
         "run_folders", nargs="+", metavar="RUN", help="folder of a run, as train makes it"
@@ -56,7 +57,8 @@ def add(parser):
 
 def run(options):
     """Print the comparison, and write what is asked for; returns the exit status."""
-    runs = [ValidatedRun.read(run_at(path)) for path in dict.fromkeys(options.run_folders)]
+    paths = {Path(path).resolve(): path for path in reversed(options.run_folders)}  # each once
+    runs = [ValidatedRun.read(run_at(path)) for path in reversed(paths.values())]
     task = _common_task(runs)
     if options.split:
         _require_translators(options, task)
@@ -94,7 +96,7 @@ def _common_task(runs):
 
 def _score_table(groups, task, reached):
     score = task.score
-    heads = "seeds", "parameters", "steps", score.label, "NLL", "minutes"
+    heads = "runs", "parameters", "steps", score.label, "NLL", "minutes"
     cells = [["", *heads, f"minutes to {score.shown(reached)}"]]
     for name, group in groups.items():
         minutes = [run.validations[-1]["seconds"] / 60 for run in group]
@@ -112,15 +114,11 @@ def _score_table(groups, task, reached):
 def _what_differs(groups):
     fields = {name: group[0].fields for name, group in groups.items()}
     names = dict.fromkeys(chain(*fields.values()))
-    rows = [[name, *(_shown(of.get(name)) for of in fields.values())] for name in names]
+    rows = [[name, *(str(of.get(name, "–")) for of in fields.values())] for name in names]
     rows = [row for row in rows if len({*row[1:]}) > 1]
     if not rows:
         return "they differ in nothing but chance: " + ", ".join(sorted(CHANCE))
     return aligned([["", *fields], *rows])
-
-
-def _shown(value):
-    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _members(groups):
@@ -158,7 +156,7 @@ def _require_translators(options, task):
 
 def _bootstrapped(options, runs):
     """What each run makes of the split, beside the first one; printed, and as a dict."""
-    texts, pairs = {}, None
+    texts, origins, pairs = {}, {}, None
     for run in runs:
         recipe = Recipe.of_run(run.folder)
         if options.data_dir:
@@ -173,16 +171,18 @@ def _bootstrapped(options, runs):
         options.run_folder = str(run.folder.path)
         note_own(run.folder, "it translates with the package's")
         translator = opened(options, Translator, accelerate=True)
+        origins[options.run_folder] = translator.origin
         how = dict(beam_size=options.beam_size, alpha=options.alpha)
         texts[options.run_folder] = translator.translate([source for source, _ in pairs], **how)
     results, signature = paired_bootstrap(texts, [reference for _, reference in pairs])
     beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
     print(f"\n{options.split}, {beam}, alpha {options.alpha}; p is beside {runs[0].folder.path}\n")
-    rows = [
-        [name, f"{r.bleu:.1f}", f"{r.low:.1f} to {r.high:.1f}", "" if r.p is None else f"{r.p:.3f}"]
-        for name, r in results.items()
-    ]
-    print(aligned([["", "BLEU", "95 %", "p"], *rows]))
+    cells = [["", "BLEU", "95 %", "p"]]
+    for name, r in results.items():
+        p = "" if r.p is None else f"{r.p:.3f}"
+        bounds = f"{r.low:.1f} to {r.high:.1f}"
+        cells.append([f"{name}, {origins[name]}", f"{r.bleu:.1f}", bounds, p])
+    print(aligned(cells))
     print(f"\n- BLEU: `{signature}`")
     scores = {name: vars(result) for name, result in results.items()}
     return {"name": options.split, **how, "signature": signature, "scores": scores}

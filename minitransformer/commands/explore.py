@@ -163,7 +163,7 @@ def _compared(path, run_folder, config, translator, sentences):
         theirs = Translator.load(run_folder.path, "cpu").translate(sentences, beam_size=1)
     packages = translator.translate(sentences, beam_size=1)
     differ = sum(a != b for a, b in zip(theirs, packages, strict=True))
-    whose = f"by the {len(file.written)} functions of {path}"
+    whose = f"by the {len(file.sources())} functions of {path}"
     told = (
         f"{differ} of {len(sentences)} sentences are translated otherwise {whose} than by the page"
     )

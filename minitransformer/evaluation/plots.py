@@ -197,10 +197,10 @@ def compared(curves, path=None, *, task):
     """
     figure = _figure(figsize=(11, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex="col", sharey="row")
-    labels = f"NLL (nats per {task.unit})", f"validation {task.score.label}"
+    scales = f"NLL (nats per {task.unit})", f"validation {task.score.label}"
     styles = [dict(color=colour, linestyle=line) for line in ("-", "--", ":") for colour in _GROUPS]
-    for (steps, times), name, label in zip(panels, ("nll", task.score.name), labels, strict=True):
-        steps.set_ylabel(label)
+    for (steps, times), name, scale in zip(panels, ("nll", task.score.name), scales, strict=True):
+        steps.set_ylabel(scale)
         for axes, clock, unit in ((steps, "step", 1), (times, "seconds", 60)):
             for (group, runs), style in zip(curves.items(), itertools.cycle(styles), strict=False):
                 for i, run in enumerate(runs):

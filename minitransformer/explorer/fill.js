@@ -52,7 +52,7 @@ export function fill(model, vocabulary, ids, begins, { forced = [], off = new Se
     const among = may_stand(vocabulary, begins[gap]); // (1, V)
     const [p] = softmax(array(among.shape, row(logits, position)), among);
     const candidates = likeliest(p).filter(({ id }) => among.data[id] > 0);
-    const is_forced = forced[gap] !== undefined;
+    const is_forced = among.data[forced[gap]] > 0; // a link may name what cannot stand there
     const id = is_forced ? forced[gap] : candidates[0].id;
     return { position, id, probability: p.data[id], forced: is_forced, candidates, among };
   });

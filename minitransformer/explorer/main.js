@@ -101,7 +101,10 @@ const tour = make_tour(
   (changes) => update(changes, false),
   () => state,
 );
-const teacher = make_teacher(update, () => state);
+const teacher = make_teacher(
+  (changes) => update(changes, false),
+  () => state,
+);
 
 let left_at = null; // how far down the page was when a box was opened
 
@@ -109,7 +112,7 @@ let left_at = null; // how far down the page was when a box was opened
 function update(changes, goes = true) {
   const before = state;
   left_at = changes.box ? scrollY : left_at;
-  choices = { ...choices, ...changes };
+  choices = { ...choices, note: null, ...changes }; // a note is of what was done last
   state = state_of(choices);
   show(goes);
   if (state.box !== before.box) {

@@ -2,6 +2,8 @@
 // neighbours is joined whose union has the highest score. A piece is its bytes, each a character
 // below 256.
 
+import { joined } from "./heap.js";
+
 const [UNKNOWN, BEGIN, END, FIRST_BYTE] = [0, 1, 2, 3];
 const FIRST_PIECE = FIRST_BYTE + 256;
 const WORDS_WITH_BLANKS = / *[^ ]+| +$/g;
@@ -39,19 +41,10 @@ export class ScoredVocabulary {
       const whole = this.ids.get(character);
       return whole === undefined ? Array.from(character, byte_id) : [whole];
     });
-    for (;;) {
-      let [best, at] = [null, 0];
-      for (let i = 0; i + 1 < ids.length; i++) {
-        const union = this.ids.get(this.bytes[ids[i]] + this.bytes[ids[i + 1]]);
-        if (union !== undefined && (best === null || this.scores[union] > this.scores[best])) {
-          [best, at] = [union, i];
-        }
-      }
-      if (best === null) {
-        return ids;
-      }
-      ids.splice(at, 2, best);
-    }
+    return joined(ids, (a, b) => {
+      const part = this.ids.get(this.bytes[a] + this.bytes[b]);
+      return part === undefined ? null : { rank: -this.scores[part], part };
+    });
   }
 
   // The text of ids up to the first at which one ends, without the blank before it.

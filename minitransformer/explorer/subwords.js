@@ -1,6 +1,6 @@
 // The vocabulary: text in, ids of subword pieces out, and back, as data/text/vocabulary.py has them.
 
-import { Heap } from "./heap.js";
+import { joined } from "./heap.js";
 
 export const [PAD, UNK, BOS, EOS, MASK] = [0, 1, 2, 3, 4];
 export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to
@@ -71,37 +71,12 @@ export class Vocabulary {
   }
 
   // Byte-pair encoding of a word: of all neighbours that make a piece together, those whose piece
-  // was learned first are joined, the leftmost of them first, and again, until none make one. The
-  // neighbours wait in a heap: a word of n letters takes n log n steps.
+  // was learned first are joined, the leftmost of them first, and again, until none make one.
   split(word) {
-    const parts = Array.from(word); // what has been joined to its left neighbour is null
-    const next = parts.map((_, i) => i + 1);
-    const previous = parts.map((_, i) => i - 1);
-    const waiting = new Heap((a, b) => a.rank - b.rank || a.left - b.left);
-    const wait = (left) => {
-      const right = next[left];
-      const pair = [parts[left], parts[right]];
-      const rank = left >= 0 && right < parts.length ? this.ids.get(pair.join("")) : undefined;
-      if (rank !== undefined) {
-        waiting.push({ rank, left, right, pair });
-      }
-    };
-    parts.forEach((_, left) => wait(left));
-    for (let first = waiting.pop(); first; first = waiting.pop()) {
-      const { left, right, pair } = first;
-      if (parts[left] !== pair[0] || parts[right] !== pair[1]) {
-        continue; // one of them has been joined to another since
-      }
-      parts[left] += parts[right];
-      parts[right] = null;
-      next[left] = next[right];
-      if (next[left] < parts.length) {
-        previous[next[left]] = left;
-      }
-      wait(previous[left]);
-      wait(left);
-    }
-    return parts.filter((part) => part !== null);
+    return joined(Array.from(word), (a, b) => {
+      const rank = this.ids.get(a + b);
+      return rank === undefined ? null : { rank, part: a + b };
+    });
   }
 
   // The text of ids up to the first EOS; UNK is REPLACEMENT, PAD, BOS and MASK are nothing.

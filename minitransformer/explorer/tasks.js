@@ -5,21 +5,24 @@
 //   draws                 whether pieces can be drawn, and a text may begin with nothing
 //   words(text)           what of a text the model is to know
 //   read(page, text)      what the model is given of it: { source, start, prompt, cut, missing },
-//                         the first three ids or null; `cut` whether it is too long, `missing` a
-//                         word about a text that there is nothing to be done with, or null
+//                         the first three ids or null, with gaps `begins` in place of `prompt`;
+//                         `cut` whether it is too long, `missing` a word about a text that there is
+//                         nothing to be done with, or null
 //   steps(page, reading, choices)
 //                         what the model says, see translate.js, generate.js and fill.js
-//   first(reading, steps) what is looked at before anybody has chosen: { step, source_row }
+//   first_step(reading)   the number of the step that is looked at before anybody has chosen
+//   first_row(step)       and the row of the source, with a step of `steps`
 //   forward(model, source, target, off)
 //   text(page, text, steps)
 //                         the text that has come of it
+//   never_forced          ids that no text can be made to begin with
 //   chosen(state, id)     `forced` with another piece at the selected step
 //   on_step               choices that selecting another step takes back
 //   most(page)            how many pieces are read at most
 
 import { encode_with_gaps, fill, filled, framed, without_gaps } from "./fill.js";
 import { generate } from "./generate.js";
-import { BOS } from "./subwords.js";
+import { BOS, PAD } from "./subwords.js";
 import { translate } from "./translate.js";
 
 const MOST_SHOWN = 64; // pieces; of more than these a table of weights could not be read
@@ -29,6 +32,7 @@ const EVERY_VIEW = ["next", "attention", "gradients"];
 const TRANSLATION = {
   views: [...EVERY_VIEW, "learn"],
   has_gaps: false,
+  never_forced: [PAD, BOS],
   attentions: ["encoder", "decoder", "cross"],
   draws: false,
   words: (text) => text,
@@ -41,7 +45,8 @@ const TRANSLATION = {
   steps({ model }, { source }, { forced, off }) {
     return [...translate(model, source, { forced: ids_of(forced), off })];
   },
-  first: () => ({ step: 1, source_row: 1 }),
+  first_step: () => 1,
+  first_row: () => 1,
   forward: (model, source, target, off) => model.forward(source, target, { off }),
   text: said,
   chosen: with_what_stands_before,
@@ -52,6 +57,7 @@ const TRANSLATION = {
 const GENERATION = {
   views: EVERY_VIEW,
   has_gaps: false,
+  never_forced: [],
   attentions: ["decoder"],
   draws: true,
   words: (text) => text,
@@ -68,7 +74,8 @@ const GENERATION = {
     const options = { ...choices, forced: begin };
     return [...generate(page.model, page.vocabulary, start, GENERATION.most(page), options)];
   },
-  first: ({ prompt }) => ({ step: prompt.length, source_row: 0 }),
+  first_step: ({ prompt }) => prompt.length,
+  first_row: () => 0,
   forward: (model, source, target, off) => model.forward(target, { off }),
   text: said,
   chosen: with_what_stands_before,
@@ -79,6 +86,7 @@ const GENERATION = {
 const FILLING = {
   views: EVERY_VIEW,
   has_gaps: true,
+  never_forced: [],
   attentions: ["encoder"],
   draws: false,
   words: without_gaps,
@@ -92,7 +100,8 @@ const FILLING = {
     const ids = forced.map((piece) => piece?.id);
     return fill(model, vocabulary, source, begins, { forced: ids, off });
   },
-  first: (reading, [{ position }]) => ({ step: 0, source_row: position }),
+  first_step: () => 0,
+  first_row: ({ position }) => position,
   forward: (model, source, target, off) => model.forward(source, { off }),
   text: ({ vocabulary }, text, steps) => filled(vocabulary, text, steps),
   chosen({ steps, step, forced }, id) {

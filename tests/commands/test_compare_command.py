@@ -58,7 +58,7 @@ def test_seeds_of_one_recipe_are_one_row_of_their_best_epochs(three, said):
     lines = said("compare", *three).out.splitlines()
     assert lines[0] == "translation, the best epoch of each run"
     header, a, b = table(lines, 2)
-    heads = "seeds", "parameters", "steps", "BLEU", "NLL", "minutes", "minutes to 30.0"
+    heads = "runs", "parameters", "steps", "BLEU", "NLL", "minutes", "minutes to 30.0"
     assert header == ["", *heads]
     size = f"{Translator.load(three[0]).model.num_parameters():,}"
     assert a == ["A", "2", size, "27 / 18", "32.0 ± 2.8", "1.750 ± 0.354", "2.0", "1.2"]
@@ -69,7 +69,7 @@ def test_what_differs_is_told_and_chance_is_not(three, said):
     lines = said("compare", *three).out.splitlines()
     header, *rows = table(lines, 7)
     assert header == ["", "A", "B"]
-    assert rows == [["dropout", "0", "0.5"]]
+    assert rows == [["dropout", "0.0", "0.5"]]
     assert lines[11:] == [
         f"A: {three[0]}, seed 1",
         f"A: {three[1]}, seed 2",
@@ -78,7 +78,9 @@ def test_what_differs_is_told_and_chance_is_not(three, said):
 
 
 def test_a_run_beside_itself_differs_in_nothing(run_folder, said):
-    lines = said("compare", run_folder, run_folder).out.splitlines()
+    lines = said(
+        "compare", run_folder, f"{run_folder}/", run_folder.parent / "run"
+    ).out.splitlines()
     assert len(table(lines, 2)) == 2  # it is one run
     assert "they differ in nothing but chance: log_every, save_every, seed, shards" in lines
 
@@ -128,8 +130,9 @@ def test_translations_of_a_split_are_told_apart_by_a_bootstrap(like, said, tmp_p
     start = lines.index(f"validation, greedy, alpha 0.6; p is beside {good}") + 2
     header, first, second = table(lines, start)
     assert header == ["", "BLEU", "95 %", "p"]
-    assert first == [str(good), "100.0", "100.0 to 100.0", ""]
-    assert second == [str(same), "100.0", "100.0 to 100.0", "1.000"]
+    origin = Translator.load(good).origin
+    assert first == [f"{good}, {origin}", "100.0", "100.0 to 100.0", ""]
+    assert second == [f"{same}, {origin}", "100.0", "100.0 to 100.0", "1.000"]
     assert lines[-1].startswith("- BLEU: `nrefs:1|bs:1000|seed:12345|case:mixed|")
     split = json.loads(file.read_text(encoding="utf-8"))["split"]
     expected = {"bleu": 100, "low": 100, "high": 100, "p": 1}

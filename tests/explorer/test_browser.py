@@ -967,6 +967,20 @@ def test_what_else_has_changed_is_what_the_package_says_of_it(page, model):
     assert counted == {verdict: str(verdicts.count(verdict)) for verdict in verdicts}
 
 
+def test_a_box_that_is_closed_while_it_learns_leads_back_one_place(page):
+    page.open("#example=1&step=2")
+    page.click("#view-attention")
+    page.click("#view-learn")
+    page.click("#num_steps-40")
+    page.click("#teach")
+    page.run("document.getElementById('box-logits').dispatchEvent(new Event('click'))")
+    page.press(Keys.ESCAPE)
+    page.until("#learned .changed")
+    page.until("#stop[aria-disabled=true]")
+    assert "view=learn" in page.run("return location.hash")
+    assert "box=" not in page.run("return location.hash")
+
+
 def test_one_learning_is_undone_and_all_of_them(page):
     page.open("#example=1&view=gradients&step=2")
     trained = page.texts(ALL_SEEN)

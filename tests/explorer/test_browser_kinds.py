@@ -101,7 +101,28 @@ def test_every_box_opens_and_every_view_is_told_in_three_languages(name, page_of
     page.click("#start-tour")
     for _ in range(6):
         assert "translat" not in page.one("#tour").text
+        assert page.all("#views [aria-checked=true]")  # it leads to no view that there is not
         page.click("#tour-next")
+    assert page.all("#tour") == []
+
+
+def test_what_is_looked_at_of_a_gap_is_its_own_row(page_of):
+    page = page_of("BERT")
+    page.open("#example=1&view=attention")  # Der ___ ist sehr ___.
+    rows = []
+    for gap in (0, 1):
+        page.click(f"#steps-{gap}")
+        rows.append(int(re.search(r"source_row=(\d+)", page.run("return location.hash"))[1]))
+    before, between = ([*masked_vocabulary().encode(part)] for part in ("Der", "ist sehr"))
+    assert rows == [2 + len(before), 3 + len(before) + len(between)]  # counted from the start
+
+
+def test_a_link_to_no_text_at_all_opens_what_goes_on_from_nothing(page_of):
+    page = page_of("GPT")
+    page.open("#text=")
+    assert page.one("#text").get_attribute("value") == ""
+    assert page.all("#steps .given") == []
+    assert sentence(page)
 
 
 @pytest.mark.parametrize("name", ["GPT", "BERT"])

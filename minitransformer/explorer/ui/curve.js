@@ -4,7 +4,7 @@ import { h, svg } from "./dom.js";
 import { percent } from "./translation.js";
 
 const [CURVE_WIDTH, CURVE_HEIGHT] = [440, 190];
-const PLOT = { left: 44, right: 426, top: 16, bottom: 162 }; // where 0 and 100 % are
+const PLOT = { left: 54, right: 426, top: 16, bottom: 162 }; // where 0 and 100 % are
 
 export function curve({ say }, title, probabilities, num_steps) {
   const x = (t) => PLOT.left + ((PLOT.right - PLOT.left) * t) / num_steps;

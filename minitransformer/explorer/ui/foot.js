@@ -28,7 +28,12 @@ function model_words(say, { parameters, corpus, config, model, vocabulary }) {
 function own_words(say, { file, sources, compared, differ, certificate }) {
   const count = Object.keys(sources).length;
   return [
-    h("p", {}, say("own_functions", { file, count }), " ", say("own_differ", { compared, differ })),
+    h(
+      "p",
+      {},
+      say("own_functions", { file, count }),
+      compared > 0 && ` ${say("own_differ", { compared, differ })}`,
+    ),
     certificate &&
       h(
         "details",

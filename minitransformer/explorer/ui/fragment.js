@@ -1,5 +1,5 @@
 // The address says what is looked at, after its #, so that a link opens exactly that and can be
-// passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
+// passed on, but for what the model has learned on the page: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
 // for those of sampling, temperature=0.8&top_k=5&seed=0. `forced` are the ids of the pieces that the
 // translation begins with, with a * the chosen ones, and - for a gap in which none was chosen; `off`
 // the heads that are off, by their names.
@@ -41,7 +41,7 @@ export function choices_of(fragment, page) {
   }
   const example = page.examples[Number(given.get("example") ?? NaN) - 1];
   const text = given.get("text") ?? example;
-  if (text !== undefined && text.trim() !== "") {
+  if (text !== undefined && (text.trim() !== "" || page.task.draws)) {
     choices.text = text;
   }
   if (is_box(given.get("box") ?? "", page.model)) {
@@ -74,10 +74,9 @@ function forced_in(text, { vocabulary, config, task }) {
     const found = /^(\d+)(\*?)$/.exec(piece);
     return piece === "-" && task.has_gaps ? null : { id: Number(found?.[1] ?? NaN), chosen: !!found?.[2] };
   });
-  const may_be_said = (piece) => {
-    const never = ["padding", "start"].includes(vocabulary.special[piece?.id]);
-    return piece === null || (piece.id < vocabulary.pieces.length && !never);
-  };
+  const may_be_said = (piece) =>
+    piece === null ||
+    (piece.id < vocabulary.pieces.length && !task.never_forced.includes(piece.id));
   return forced.length <= config.max_length && forced.every(may_be_said) ? forced : [];
 }
 

@@ -119,7 +119,10 @@ function lesson_form(state, update, { teach, stop }) {
       return;
     }
     if (box) {
-      teach(lesson_of_sentence(source, page.vocabulary.encode_source(box.value)));
+      const pieces = page.vocabulary.encode_source(box.value);
+      if (pieces.length > 1) { // more than the end
+        teach(lesson_of_sentence(source, pieces));
+      }
     } else {
       teach(lesson_of_piece(source, target, step, selected(state).id));
     }
@@ -174,6 +177,7 @@ function sentence_box({ page, wanted, steps }, update) {
     type: "text",
     autocomplete: "off",
     spellcheck: "false",
+    required: true,
     lang: page.languages?.[1],
     "aria-describedby": "wanted-note",
     oninput: () => update({ wanted: box.value }),

@@ -4,15 +4,13 @@ import { h, with_arrows } from "./dom.js";
 import { piece_text, selected } from "./state.js";
 import { percent } from "./translation.js";
 
-const SHOWN = 10;
-
 export function next_view(state, update) {
   const { say, steps, step, page, temperature } = state;
   const { id, candidates, chance } = selected(state);
-  const shown = candidates.slice(0, SHOWN);
-  const length = (probability) => Math.sqrt(probability / shown[0].probability);
-  const others = 1 - shown.reduce((sum, { probability }) => sum + probability, 0);
-  const rows = shown.map((candidate, i) => {
+  const length = (probability) => Math.sqrt(probability / candidates[0].probability);
+  const sum = candidates.reduce((sum, { probability }) => sum + probability, 0);
+  const others = Math.max(0, 1 - sum); // but for rounding
+  const rows = candidates.map((candidate, i) => {
     const piece = piece_text(state, candidate.id);
     const attributes = {
       id: `candidate-${i}`,
@@ -61,7 +59,7 @@ export function next_view(state, update) {
 // probability 1 − ε + ε / V in training, and each other one ε / V.
 function ceiling({ say, page }) {
   const smoothing = page.label_smoothing;
-  if (!smoothing) {
+  if (!smoothing || page.task.has_gaps) { // in a gap they are shares of some pieces alone
     return null;
   }
   const count = page.vocabulary.pieces.length;

@@ -15,8 +15,8 @@ export function sampling_controls(state, update) {
   const { say, temperature, seed } = state;
   const ways = ["likeliest", "drawn"].map((value) => worded(value, say(`way_${value}`)));
   const way = temperature > 0 ? "drawn" : "likeliest";
-  const chosen = (value) => update({ temperature: value === "drawn" ? 1 : 0 });
-  const again = () => update({ seed: (seed + 1) % 2 ** 32, note: null });
+  const chosen = (value) => value !== way && update({ temperature: value === "drawn" ? 1 : 0 });
+  const again = () => update({ seed: (seed + 1) % 2 ** 32 });
   return h(
     "div",
     { class: "row sampling" },

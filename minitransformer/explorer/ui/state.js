@@ -84,12 +84,9 @@ export function state_maker(page) {
       });
     }
     state.steps = translated(model, reading, forced, off, temperature, top_k, seed);
-    const first = task.first(reading, state.steps);
-    state.step = Math.min(state.step ?? first.step, state.steps.length - 1);
-    state.source_row = Math.min(
-      state.source_row ?? first.source_row,
-      (state.source?.length ?? 1) - 1,
-    );
+    state.step = Math.min(state.step ?? task.first_step(reading), state.steps.length - 1);
+    const row = state.source_row ?? task.first_row(selected(state));
+    state.source_row = Math.min(row, (state.source?.length ?? 1) - 1);
     state.target = to_target(reading, state.steps);
     state.run = forward(model, state.source, state.target, off);
     const parts = state.box ? parts_of(state.run, state.box) : [];

@@ -3,14 +3,14 @@
 import { h } from "./dom.js";
 
 const SEEN = "minitransformer-tour"; // the key under which the browser remembers it
-const STOPS = [
-  { at: "input", choices: {} },
-  { at: "translation", choices: {} },
-  { at: "looking", choices: { view: "next", box: null } },
-  { at: "looking", choices: { view: "attention", box: null } },
-  { at: "looking", choices: { view: "gradients", box: null } },
-  { at: "looking", choices: { view: "learn", box: null } },
-  { at: "architecture", choices: {} },
+const ALL_STOPS = [
+  { at: "input", words: "tour_1", choices: {} },
+  { at: "translation", words: "tour_2", choices: {} },
+  { at: "looking", words: "tour_3", choices: { view: "next", box: null } },
+  { at: "looking", words: "tour_4", choices: { view: "attention", box: null } },
+  { at: "looking", words: "tour_5", choices: { view: "gradients", box: null } },
+  { at: "looking", words: "tour_6", choices: { view: "learn", box: null } },
+  { at: "architecture", words: "tour_7", choices: {} },
 ];
 
 // A tour, which `start` begins, and `again` draws anew, as after another language was chosen. The
@@ -22,6 +22,8 @@ export function make_tour(update, current) {
     "aria-labelledby": "tour-text",
     tabindex: -1,
   });
+  const { views } = current().page.task;
+  const stops = ALL_STOPS.filter(({ choices: { view } }) => !view || views.includes(view));
   let stop = null;
   let came_from = null; // the id of what had the focus before
 
@@ -32,17 +34,17 @@ export function make_tour(update, current) {
       return;
     }
     const { say } = current();
-    const at = document.getElementById(STOPS[stop].at);
+    const at = document.getElementById(stops[stop].at);
     at.classList.add("is-toured");
-    const last = stop === STOPS.length - 1;
+    const last = stop === stops.length - 1;
     const button = (id, words, to, kind) =>
       h("button", { id, type: "button", class: kind, onclick: () => go(to) }, say(words));
     card.replaceChildren(
-      h("p", { id: "tour-text" }, say(`tour_${stop + 1}`)),
+      h("p", { id: "tour-text" }, say(stops[stop].words)),
       h(
         "div",
         { class: "row spread" },
-        h("span", { class: "hint" }, `${stop + 1} / ${STOPS.length}`),
+        h("span", { class: "hint" }, `${stop + 1} / ${stops.length}`),
         button("tour-skip", "skip", null, "quiet"),
         stop > 0 && button("tour-back", "back", stop - 1, "quiet"),
         button("tour-next", last ? "done" : "next", last ? null : stop + 1, "main"),
@@ -62,7 +64,7 @@ export function make_tour(update, current) {
     if (to === null) {
       remember();
     } else {
-      update(STOPS[to].choices);
+      update(stops[to].choices);
     }
     draw();
     if (to === null && has_focus) {

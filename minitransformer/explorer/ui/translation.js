@@ -69,7 +69,8 @@ function source_pieces(state) {
 function target_pieces(state, update, fresh) {
   const { say, steps, step, page, undo, prompt, forced } = state;
   const before = (position) => steps.find((other) => other.position === position - 1)?.id;
-  const given = (i) => i < Math.min(prompt?.length ?? 0, forced.length || Infinity);
+  const given = (i) =>
+    i < Math.min(prompt?.length ?? 0, forced.length || Infinity) && !forced[i]?.chosen;
   const delay = Math.min(60, 700 / steps.length); // milliseconds
   const items = steps.map(({ id, probability, position }, i) => ({
     value: i,
@@ -79,7 +80,7 @@ function target_pieces(state, update, fresh) {
     style: fresh && `animation-delay:${i * delay}ms`,
     label: say("piece_label", {
       piece: piece_text(state, id),
-      number: position + 1,
+      number: i + 1,
       percent: percent(probability),
     }),
     content: [piece_text(state, id)],

@@ -65,9 +65,9 @@ export const WORDS = {
     de: "Diese Zeichen hat das Modell nie gesehen und liest dafür ‹unbekannt›: {characters}",
   },
   note_unseen: {
-    en: "No sentence that the model learned from has these words: {words}. It reads them in pieces that it has seldom seen together, and what it makes of them is guesswork.",
-    zh: "模型学过的句子中没有这些词：{words}。它把它们读成很少同时见过的子词，译出的只是猜测。",
-    de: "In keinem Satz, aus dem das Modell gelernt hat, kommt das vor: {words}. Es liest solche Wörter in Stücken, die es kaum je zusammen gesehen hat, und rät.",
+    en: "No sentence that the model was trained on has these words: {words}. It reads them in pieces that it has seldom seen together, and what it makes of them is guesswork.",
+    zh: "训练模型的句子中没有这些词：{words}。它把它们读成很少同时见过的子词，译出的只是猜测。",
+    de: "In keinem Satz, mit dem das Modell trainiert wurde, kommt das vor: {words}. Es liest solche Wörter in Stücken, die es kaum je zusammen gesehen hat, und rät.",
   },
   // how the next piece is chosen
   way: { en: "Goes on with", zh: "续写方式", de: "Schreibt weiter mit" },
@@ -374,9 +374,9 @@ export const WORDS = {
   },
   quoted: { en: "“{wanted}”", zh: "“{wanted}”", de: "„{wanted}“" },
   is_changed: {
-    en: "This is no longer the model as it was trained: here it has learned {names}. All that is shown is of the changed model.",
-    zh: "这已不是训练所得的模型：它在这里学了{names}。所显示的一切都属于改变后的模型。",
-    de: "Das ist nicht mehr das Modell, wie es trainiert wurde: Hier hat es {names} gelernt. Alles zeigt das veränderte Modell.",
+    en: "This is no longer the model as it was trained: here it has learned {names}. All that is shown is of the changed model; a link opens the trained one.",
+    zh: "这已不是训练所得的模型：它在这里学了{names}。所显示的一切都属于改变后的模型；链接打开的是训练所得的模型。",
+    de: "Das ist nicht mehr das Modell, wie es trainiert wurde: Hier hat es {names} gelernt. Alles zeigt das veränderte Modell; ein Link öffnet das trainierte.",
   },
   undo_learning: {
     en: "Undo the last learning",
