@@ -13,7 +13,7 @@ from minitransformer.commands.arguments import (
     picture_file,
 )
 from minitransformer.commands.texts import opened
-from minitransformer.core.errors import InputError
+from minitransformer.core.errors import InputError, require
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import note
 from minitransformer.evaluation import plots
@@ -58,10 +58,9 @@ def add(parser):
 def run(options):
     """Print the comparison, and write what is asked for; returns the exit status."""
     paths = {Path(path).resolve(): path for path in reversed(options.run_folders)}  # each once
-    runs = [ValidatedRun.read(run_at(path)) for path in reversed(paths.values())]
+    runs = _validated(run_at(path) for path in reversed(paths.values()))
     task = _common_task(runs)
-    if options.split:
-        _require_translators(options, task)
+    pairs = _common_pairs(options, runs, task) if options.split else None
     groups = grouped(runs)
     reached = task.score.worst(run.best[task.score.name] for run in runs)
     print(f"{runs[0].config.task}, the best epoch of each run\n")
@@ -71,7 +70,7 @@ def run(options):
     content = {"command": options.command, "score": task.score.name, "reached": reached}
     content["groups"] = [_as_dict(name, group) for name, group in groups.items()]
     if options.split:
-        content["split"] = _bootstrapped(options, runs)
+        content["split"] = _bootstrapped(options, runs, pairs)
     if options.picture:
         with errors_named(options.picture):
             curves = {name: [run.validations for run in group] for name, group in groups.items()}
@@ -81,6 +80,19 @@ def run(options):
         with errors_named(options.json):
             options.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def _validated(folders):
+    """The ValidatedRuns of RunFolders; says which have no validation, and are left out."""
+    runs = []
+    for folder in folders:
+        run = ValidatedRun.read(folder)
+        if run.validations:
+            runs.append(run)
+        else:
+            note(f"{folder.path} has no validation, and is left out")
+    require(runs, "there is nothing to compare: a run has its first validation after an epoch")
+    return runs
 
 
 def _common_task(runs):
@@ -148,15 +160,11 @@ def _as_dict(name, group):
     }
 
 
-def _require_translators(options, task):
-    if task.command != "translate":
-        raise InputError("--split is for runs that translate; leave it out")
+def _common_pairs(options, runs, task):
+    """The pairs of the split, which have to be the same for all runs."""
+    require(task.command == "translate", "--split is for runs that translate; leave it out")
     sacrebleu_metrics()  # before the work
-
-
-def _bootstrapped(options, runs):
-    """What each run makes of the split, beside the first one; printed, and as a dict."""
-    texts, origins, pairs = {}, {}, None
+    pairs = None
     for run in runs:
         recipe = Recipe.of_run(run.folder)
         if options.data_dir:
@@ -168,6 +176,13 @@ def _bootstrapped(options, runs):
                 f"{run.folder.path} and {runs[0].folder.path} have other sentences in "
                 f"{options.split}, so that their translations cannot be compared"
             )
+    return pairs
+
+
+def _bootstrapped(options, runs, pairs):
+    """What each run makes of the split, beside the first one; printed, and as a dict."""
+    texts, origins = {}, {}
+    for run in runs:
         options.run_folder = str(run.folder.path)
         note_own(run.folder, "it translates with the package's")
         translator = opened(options, Translator, accelerate=True)

@@ -127,9 +127,10 @@ def page_of(run_folder, sentences=None, lessons=None, own=None):
     languages = None if data.corpus in ("files", "text") else data.languages.split("-")
     if languages and not translates:
         languages = [languages[1]] * 2  # the target side is what it has learned from
+    trained_here = next(iter(run_folder.log), None)  # and not imported, with a recipe of defaults
     origin = Origin(
-        corpus=data.corpus,
-        label_smoothing=recipe.training.label_smoothing,
+        corpus=data.corpus if trained_here else "",
+        label_smoothing=recipe.training.label_smoothing if trained_here else 0.0,
         words=_source_words(recipe) if translates and data.corpus == "toy" else None,
         own=_compared(own, run_folder, config, trained, examples) if own else None,
     )

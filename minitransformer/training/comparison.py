@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from minitransformer.core.errors import InputError
 from minitransformer.models.config import ModelConfig
 from minitransformer.runs.checkpoint.fields import number, require_fields
 from minitransformer.runs.run_folder import RunFolder
@@ -23,7 +22,7 @@ class ValidatedRun:
         seed: of its training.
         fields: what it was made of, by name; those of chance and the places of its data aside.
         validations: entries of its log, one an epoch.
-        best: that of the best epoch.
+        best: that of the best epoch, or None where nothing was validated yet.
     """
 
     folder: RunFolder
@@ -38,7 +37,6 @@ class ValidatedRun:
         """That of a RunFolder.
 
         Raises:
-            InputError: nothing was validated there yet.
             RunError, RecipeError, OSError: a file is damaged or missing.
         """
         config, _ = folder.load_config()
@@ -48,11 +46,7 @@ class ValidatedRun:
             require_fields(
                 folder.log.path, entry, nll=number, seconds=number, **{score.name: number}
             )
-        if not validations:
-            raise InputError(
-                f"{folder.path} has no validation yet; compare it after its first epoch"
-            )
-        best = score.best(validations, key=lambda entry: entry[score.name])
+        best = score.best(validations, key=lambda entry: entry[score.name]) if validations else None
         fields = {n: v for n, v in recipe.without_paths().items() if n not in CHANCE}
         if folder.is_trained_on_own():
             fields["functions"] = "a learner's"

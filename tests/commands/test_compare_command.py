@@ -150,7 +150,7 @@ REFUSED = {
     ),
     "a run without an epoch": (
         ["begun"],
-        "begun has no validation yet; compare it after its first epoch",
+        "there is nothing to compare: a run has its first validation after an epoch",
     ),
 }
 
@@ -163,6 +163,19 @@ def test_what_cannot_be_compared_is_said_in_a_line(what, runs, like, capsys):
     named = {"begun": begun, **{name: runs[name] for name in ("translate", "tag")}}
     assert main(["compare", *(str(named.get(name, name)) for name in arguments)]) == 1
     assert message.format(**named) in capsys.readouterr().err
+
+
+def test_a_run_without_an_epoch_is_left_out_beside_others(like, run_folder, said):
+    begun = like("begun")
+    RunFolder(begun).log.write([{"kind": "train", "step": 1}])
+    printed = said("compare", begun, run_folder)
+    assert printed.err == f"minitransformer: {begun} has no validation, and is left out\n"
+    assert printed.out == said("compare", run_folder).out
+
+
+def test_a_split_that_there_is_not_is_told_before_all_else(run_folder, capsys):
+    assert main(["compare", str(run_folder), "--split", "tests"]) == 1
+    assert capsys.readouterr().out == ""
 
 
 def test_other_sentences_are_no_comparison(like, tmp_path, capsys):

@@ -1096,7 +1096,8 @@ def test_the_foot_says_what_made_the_page_and_of_which_model(page, driver, of_a_
     page.open()
     foot = page.one("#foot").text
     assert f"minitransformer {__version__}." in foot
-    assert f"{model.config.num_parameters():,} parameters" in foot
+    count = f"{model.config.num_parameters():,}".replace(",", "\u202f")  # as all languages read it
+    assert f"{count} parameters" in foot
     assert "minitransformer explore RUN" in foot
     assert "toy corpus" not in foot
     other = Page(driver, of_a_run)

@@ -1,6 +1,7 @@
 // The foot of the page: what made it, of which training, and how to make one's own.
 
 import { h } from "./dom.js";
+import { in_groups } from "./translation.js";
 
 export const foot_view = {
   id: "foot",
@@ -14,11 +15,11 @@ export const foot_view = {
 
 function model_words(say, { parameters, corpus, config, model, vocabulary }) {
   const words = {
-    parameters: parameters.toLocaleString(say("code")),
+    parameters: in_groups(parameters),
     layers: Object.values(model.stacks).map(({ layers }) => layers).join(" + "),
     heads: config.num_heads,
     width: config.d_model,
-    pieces: vocabulary.pieces.length.toLocaleString(say("code")),
+    pieces: in_groups(vocabulary.pieces.length),
   };
   const trained = corpus ? ` ${say("trained_on", { corpus: say(`corpus_${corpus}`) })}` : "";
   return say("model_size", words) + trained;

@@ -2,7 +2,7 @@
 
 import { h, with_arrows } from "./dom.js";
 import { piece_text, selected } from "./state.js";
-import { percent } from "./translation.js";
+import { in_groups, percent } from "./translation.js";
 
 export function next_view(state, update) {
   const { say, steps, step, page, temperature } = state;
@@ -68,7 +68,7 @@ function ceiling({ say, page }) {
     most: percent(1 - smoothing + share),
     share: percent(share),
     smoothing,
-    count: count.toLocaleString(say("code")),
+    count: in_groups(count),
   };
   return h("p", { class: "hint", id: "ceiling" }, say("ceiling", words));
 }

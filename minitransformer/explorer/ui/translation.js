@@ -139,3 +139,8 @@ export function percent(probability) {
   const value = 100 * probability;
   return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)} %`;
 }
+
+// A whole number as all languages can read it: 1 051 136. Of the others the point is decimal.
+export function in_groups(number) {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
