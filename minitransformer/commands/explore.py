@@ -108,7 +108,7 @@ def page_of(run_folder, sentences=None, lessons=None, own=None):
         own: path of a file of a learner's functions, which is run, or None.
 
     Raises:
-        CheckError: as for :func:`~minitransformer.course.own.own`.
+        CheckError: the file cannot be run, or a function in it fails.
         RunError: there are a learner's functions, and the run does not translate.
     """
     config, _ = run_folder.load_config()
