@@ -1,4 +1,4 @@
-"""The Transformer with something else in place of a part of it, or nothing: what is not for use.
+"""The Transformer with something else in place of a part of it, or nothing: to be measured.
 
     d_k, d_v         widths of queries and keys, and of values, apart from D / H
     positions        learned ones, or none

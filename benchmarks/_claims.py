@@ -19,6 +19,7 @@ from _tables import markdown
 from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 
 from minitransformer.core.libraries import library
+from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation.tables import spread
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
@@ -91,17 +92,11 @@ def measured(claim, options, folder, about):
             seeds = list(scored[row].values())
             rows[row] = {"row": row, "settings": settings[row], "seeds": seeds}
             result["rows"] = [rows[row] for row in claim.rows if row in rows]
-            _write(options.json, result)
+            with written_whole(options.json) as file:
+                file.write((json.dumps(result, indent=1) + "\n").encode())
     if options.plot:
         plot(result).savefig(options.plot, dpi=120, metadata={"Software": None})
     return result
-
-
-def _write(path, result):
-    """The JSON file, whole or as it was."""
-    beside = path.with_name(f"{path.name}.new")
-    beside.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
 
 
 def _scores(claim, options, folder, row, recipe, seed):

@@ -36,13 +36,10 @@ from minitransformer.training.session import validated
 
 BASE = "base"
 SIZES = dict(d_model=128, num_heads=4, d_ff=512, num_encoder_layers=2, num_decoder_layers=2)
-COMMON = dict(
-    kind=_ablations.AblatedConfig.kind,
-    **SIZES,
-    **dict(dropout=0.1, attention_dropout=0.0, feed_forward_dropout=0.0, norm="post"),
-    **dict(vocabulary_size=4000, batch_tokens=2048, epochs=3, warmup_steps=200, average=1),
-    peak_learning_rate=2e-3,
-)
+CHOICES = dict(dropout=0.1, attention_dropout=0.0, feed_forward_dropout=0.0, norm="post")
+TRAINING = dict(batch_tokens=2048, epochs=3, peak_learning_rate=2e-3, warmup_steps=200, average=1)
+COMMON = {"kind": _ablations.AblatedConfig.kind, "vocabulary_size": 4000}
+COMMON |= SIZES | CHOICES | TRAINING
 ROWS = {
     BASE: {},
     "(A) 1 head of 128": dict(num_heads=1),

@@ -7,11 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from minitransformer.commands.arguments import (
-    add_run_folder,
-    new_file,
-    note_own,
-)
+from minitransformer.commands.arguments import add_run_folder, new_file, note_own
 from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.core.terminal import note
 from minitransformer.data.text.corpus import read_text

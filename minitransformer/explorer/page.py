@@ -31,8 +31,8 @@ LARGEST = 12_000_000  # bytes of a page
 # What a search engine shows, and who is sent the address. A picture to go with it would have to lie
 # at an address of its own, and the page is one file that needs no other.
 DESCRIPTION = (
-    "A small Transformer. It runs in this page, forward and backward: choose "
-    "another word, switch a head off, open a box, and see what follows."
+    "A small Transformer. It runs in this page, forward and backward: choose another word, switch "
+    "a head off, open a box, and see what follows."
 )
 KINDS = "transformer", "language-model", "masked-language-model"
 

@@ -2,7 +2,7 @@
 // neighbours is joined whose union has the highest score. A piece is its bytes, each a character
 // below 256.
 
-import { joined } from "./heap.js";
+import { joined } from "./joining.js";
 
 const [UNKNOWN, BEGIN, END, FIRST_BYTE] = [0, 1, 2, 3];
 const FIRST_PIECE = FIRST_BYTE + 256;

@@ -1,6 +1,6 @@
 // The vocabulary: text in, ids of subword pieces out, and back, as data/text/vocabulary.py has them.
 
-import { joined } from "./heap.js";
+import { joined } from "./joining.js";
 
 export const [PAD, UNK, BOS, EOS, MASK] = [0, 1, 2, 3, 4];
 export const REPLACEMENT = "\uFFFD"; // what UNK is decoded to
@@ -63,6 +63,11 @@ export class Vocabulary {
   // The ids alone.
   encode(text, most = Infinity) {
     return this.read(text, most).map(({ id }) => id);
+  }
+
+  // Whether a text is longer than what a model takes of it.
+  cuts(text) {
+    return this.encode(text, this.max_length).length >= this.max_length;
   }
 
   // What a model is given of a text: all that it takes, and EOS.

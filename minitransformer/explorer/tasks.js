@@ -26,7 +26,6 @@ import { BOS, PAD } from "./subwords.js";
 import { translate } from "./translate.js";
 
 const MOST_SHOWN = 64; // pieces; of more than these a table of weights could not be read
-
 const EVERY_VIEW = ["next", "attention", "gradients"];
 
 const TRANSLATION = {
@@ -37,8 +36,7 @@ const TRANSLATION = {
   draws: false,
   words: (text) => text,
   read({ vocabulary }, text) {
-    const { max_length } = vocabulary;
-    const cut = vocabulary.encode(text, max_length).length >= max_length;
+    const cut = vocabulary.cuts(text);
     const missing = text.trim() === "" ? "note_empty" : null;
     return { source: vocabulary.encode_source(text), start: [BOS], prompt: [], cut, missing };
   },

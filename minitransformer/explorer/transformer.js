@@ -21,8 +21,8 @@
 //   source_ids, target_ids, off
 //
 // A gradient, of log p(piece | source, target[0 … position]) or of what dlogits are of, has
-//   log_probability      that number itself, if it is one of those; with a mask `among` (1, V) p counts
-//                        among those pieces
+//   log_probability      that number itself, if it is one of those; with a mask `among` (1, V)
+//                        p counts among those pieces
 //   source, target       with respect to each embedded piece: (S, D) and (T, D)
 //   of(name)             with respect to a box or a parameter, in its shape
 //   flow                 a block an entry, from the last to the first, each { block, residual,

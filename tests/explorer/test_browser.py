@@ -7,6 +7,7 @@ Needs Chromium and its driver, ``chromium`` and ``chromium-driver`` of Debian.
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -967,6 +968,25 @@ def test_what_else_has_changed_is_what_the_package_says_of_it(page, model):
     assert counted == {verdict: str(verdicts.count(verdict)) for verdict in verdicts}
 
 
+def test_no_sentence_at_all_is_not_learned(page):
+    page.open("#example=1&view=learn")
+    page.click("#teaching-sentence")
+    for nothing in ("", "  "):
+        page.one("#wanted").clear()
+        page.one("#wanted").send_keys(nothing, Keys.ENTER)
+        assert page.one("#learned").text == ""
+        assert page.one("#stop").get_attribute("aria-disabled") == "true"
+
+
+def test_a_note_is_of_what_was_done_last(page):
+    page.open("#example=1&step=2")
+    page.translate("  ")
+    assert page.one("#live").get_attribute("textContent") == page.one(".note").text != ""
+    page.click("#candidate-3")
+    assert page.one(".note").text == ""
+    assert page.one("#live").get_attribute("textContent") == page.one("#sentence").text
+
+
 def test_a_box_that_is_closed_while_it_learns_leads_back_one_place(page):
     page.open("#example=1&step=2")
     page.click("#view-attention")
@@ -1145,6 +1165,16 @@ def test_a_box_shows_what_a_learner_wrote_for_it(page, driver, of_a_run):
     other.open("#example=1&box=source.embedding")
     assert other.all("#own-code") == []
     assert "Of 12 sentences the learner’s translated 3 otherwise." in other.one("#foot").text
+
+
+def test_without_sentences_nothing_is_said_of_how_many_a_learner_translates(page, model, tmp_path):
+    path = tmp_path / "page.html"
+    origin = Origin(own=replace(OWN, compared=0, differ=0))
+    path.write_bytes(explorer_page(model, small_vocabulary(), origin=origin))
+    other = Page(page.driver, path)
+    other.open("#")
+    assert "mine.py" in other.one("#foot").text
+    assert "0 sentences" not in other.one("#foot").text
     other.click("#certificate summary")
     assert other.one("#certificate pre").text == HTML
     assert other.all("body img, body b") == []

@@ -10,7 +10,7 @@ import pytest
 from in_node import masked_vocabulary, small_model
 from test_texts import characters, scored
 
-from minitransformer.explorer.page import explorer_page
+from minitransformer.explorer.page import Origin, explorer_page
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 
@@ -62,11 +62,12 @@ def trained():
 def page_of(driver, trained, tmp_path):
     """A function that gives the page of one of KINDS, wide."""
 
-    def opened(name):
+    def opened(name, **more):
         path = tmp_path / "page.html"
         model, vocabulary = trained[name].model, trained[name].vocabulary
         texts, languages = KINDS[name][1], ("de", "de")
-        path.write_bytes(explorer_page(model, vocabulary, texts, languages, browser.LESSONS))
+        page = explorer_page(model, vocabulary, texts, languages, browser.LESSONS, **more)
+        path.write_bytes(page)
         page = browser.Page(driver, path)
         page.be_wide(1400)
         return page
@@ -115,6 +116,22 @@ def test_what_is_looked_at_of_a_gap_is_its_own_row(page_of):
         rows.append(int(re.search(r"source_row=(\d+)", page.run("return location.hash"))[1]))
     before, between = ([*masked_vocabulary().encode(part)] for part in ("Der", "ist sehr"))
     assert rows == [2 + len(before), 3 + len(before) + len(between)]  # counted from the start
+
+
+@pytest.mark.parametrize(("name", "told"), [("GPT", True), ("BERT", False)])
+def test_of_gaps_in_which_some_pieces_alone_may_stand_no_ceiling_is_told(name, told, page_of):
+    page = page_of(name, origin=Origin(label_smoothing=0.1))
+    page.open("#example=1")
+    assert bool(page.all("#ceiling")) == told
+
+
+def test_a_piece_that_is_chosen_within_the_beginning_is_not_one_that_was_given(page_of):
+    page = page_of("GPT")
+    page.open("#text=Ein&step=2")
+    assert len(page.all("#steps .given")) == 3
+    page.click("#candidate-4")
+    assert len(page.all("#steps .given")) == 1
+    assert page.one("#steps .chosen").get_attribute("aria-label").startswith("piece 2: ")
 
 
 def test_a_link_to_no_text_at_all_opens_what_goes_on_from_nothing(page_of):

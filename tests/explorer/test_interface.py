@@ -85,7 +85,7 @@ def test_a_difference_is_that_of_the_numbers_as_they_are_shown():
         [-7.25, -0.5],
         [0, -9],
     ]
-    shown = exported("attention.js", f"{pairs}.map(([a, b]) => m.compared(a, b))")
+    shown = exported("numbers.js", f"{pairs}.map(([a, b]) => m.compared(a, b))")
     for (before, after), words in zip(pairs, shown, strict=True):
         a, b, d = (
             Decimal(words[name].replace("−", "-")) for name in ("before", "after", "difference")

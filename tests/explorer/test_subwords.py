@@ -1,6 +1,7 @@
 """Text becomes the same ids in the page as in the package, and ids the same text."""
 
 import json
+import math
 import random
 
 import pytest
@@ -57,22 +58,38 @@ def test_pieces_are_those_of_the_package(vocabulary, page):
     assert wrong == []
 
 
-def test_a_word_of_eighty_thousand_letters_takes_little_more_than_its_share_of_time():
-    """Eight times as long, of n log n steps some ten times the processor's time, of n² 64 times."""
+PIECES = ["ab", "ba", "abab", "baba", "aa"]
+VOCABULARIES = {  # module, class, and what it is made with
+    "subwords": ("subwords.js", "Vocabulary", ([""] * 4 + PIECES, 40)),
+    "scored": ("scored.js", "ScoredVocabulary", (
+        [""] * 259 + ["a", "b", *PIECES], [0.0] * 261 + [-float(i) for i in range(len(PIECES))],
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("vocabulary_of", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_a_word_of_n_letters_takes_n_log_n_comparisons(vocabulary_of):
+    """Each of at most 3 n pairs is once put into the heap and once taken out of it."""
+    module, name, made_with = vocabulary_of
+    n = 20_000
     script = f"""
-        import {{ Vocabulary }} from {json.dumps((FOLDER / "subwords.js").as_uri())};
-        const vocabulary = new Vocabulary(["", "", "", "", "ab", "ba", "abab", "baba", "aa"], 40);
-        const taken = (length) => {{
-          const word = Array.from({{ length }}, (_, i) => "abbab"[(i * i) % 5]).join("");
-          const before = process.cpuUsage().user;
-          vocabulary.split(word);
-          return process.cpuUsage().user - before;
+        import {{ Heap }} from {json.dumps((FOLDER / "heap.js").as_uri())};
+        import {{ {name} }} from {json.dumps((FOLDER / module).as_uri())};
+        const [counts, push] = [{{ pushed: 0, compared: 0 }}, Heap.prototype.push];
+        Heap.prototype.push = function (item) {{
+          const compare = this.compare;
+          if (counts.pushed++ === 0) {{
+            this.compare = (a, b) => (counts.compared++, compare(a, b));
+          }}
+          push.call(this, item);
         }};
-        const least = (length) => Math.min(taken(length), taken(length), taken(length));
-        least(10_000);
-        console.log(least(80_000) / least(10_000));
+        const vocabulary = new {name}(...{json.dumps(made_with)});
+        vocabulary.split(Array.from({{ length: {n} }}, (_, i) => "abaab"[i % 5]).join(""));
+        console.log(JSON.stringify(counts));
     """
-    assert float(node("--input-type=module", "--eval", script)) < 25
+    counts = json.loads(node("--input-type=module", "--eval", script))
+    assert n / 2 < counts["pushed"] < 3 * n
+    assert counts["pushed"] < counts["compared"] < 3 * n * 3 * math.log2(3 * n)
 
 
 def test_ids_are_decoded_as_the_package_does(vocabulary, page):

@@ -1,16 +1,13 @@
 import { array, row, zeros } from "../arrays.js";
-import { softmax } from "./softmax.js";
+import { log_softmax, softmax } from "./softmax.js";
 
 // The logarithm of the probability that logits (T, V) give to a piece at a position, among all or,
 // with a mask `among` (1, V), among some. In training its negative is the loss of that position,
 // see loss/cross_entropy.py.
 export function log_probability(logits, position, piece, among = null) {
   const scores = row(logits, position).map((z, v) => (!among || among.data[v] ? z : -Infinity));
-  const z = array([1, logits.shape[1]], scores); // (1, V)
-  const [p] = softmax(z);
-  const peak = z.data.reduce((a, b) => Math.max(a, b));
-  const total = z.data.reduce((sum, score) => sum + Math.exp(score - peak), 0);
-  return [z.data[piece] - peak - Math.log(total), [logits.shape, p, position, piece]];
+  const [p] = softmax(array([1, scores.length], scores)); // (1, V)
+  return [log_softmax(scores)[piece], [logits.shape, p, position, piece]];
 }
 
 // ∂ log p / ∂z = [v = piece] − p_v at this position, and 0 at all others.

@@ -26,6 +26,13 @@ export function softmax_backward(dweights, cache) {
   return dx;
 }
 
+// The logarithms of the softmax of scores (V,), numbers.
+export function log_softmax(scores) {
+  const peak = scores.reduce((a, b) => Math.max(a, b));
+  const log_total = Math.log(scores.reduce((sum, score) => sum + Math.exp(score - peak), 0));
+  return scores.map((score) => score - peak - log_total);
+}
+
 // (T, T): position t may look at positions up to t, never ahead.
 export function causal_mask(length) {
   const mask = zeros([length, length]); // (T, T)

@@ -1,4 +1,5 @@
 import { number_of_rows, row, zeros } from "../arrays.js";
+import { log_softmax } from "../layers/softmax.js";
 import { PAD } from "../subwords.js";
 
 // Cross-entropy, the mean of −log p of the targets that are not padding (section 5.4, without
@@ -6,10 +7,7 @@ import { PAD } from "../subwords.js";
 export function cross_entropy(logits, targets) {
   const log_p = zeros(logits.shape); // (T, V)
   for (let t = 0; t < number_of_rows(logits); t++) {
-    const z = row(logits, t);
-    const peak = z.reduce((a, b) => Math.max(a, b));
-    const log_total = Math.log(z.reduce((sum, score) => sum + Math.exp(score - peak), 0));
-    row(log_p, t).set(z.map((score) => score - peak - log_total));
+    row(log_p, t).set(log_softmax(row(logits, t)));
   }
   const count = targets.filter((target) => target !== PAD).length;
   const share = targets.map((target) => (target === PAD ? 0 : 1 / count)); // of the mean, (T,)

@@ -7,7 +7,7 @@ import { length_of } from "../arrays.js";
 import { h, svg, with_arrows } from "./dom.js";
 import { box_name } from "./names.js";
 import { attention_name, piece_text, selected } from "./state.js";
-import { percent } from "./translation.js";
+import { percent } from "./numbers.js";
 
 const WIDTH = 440;
 const BOX = 142; // width of a box

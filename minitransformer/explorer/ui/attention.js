@@ -4,6 +4,7 @@
 import { row } from "../arrays.js";
 import { colour_of, style_of } from "./colours.js";
 import { choice, h, svg, with_arrows, worded } from "./dom.js";
+import { compared } from "./numbers.js";
 import { attention_name, layers_of, piece_text, selected } from "./state.js";
 import { selected_words, text_of } from "./translation.js";
 
@@ -152,22 +153,6 @@ function what_changed(state) {
       ...compared(before_off, now),
     }),
   ];
-}
-
-// Two numbers and their difference in words: with so many digits that the difference shows two
-// figures, and the difference is that of the numbers as they are shown.
-export function compared(before, after) {
-  const change = Math.abs(after - before);
-  const needed = change > 0 ? 1 - Math.floor(Math.log10(change)) : 0;
-  const digits = Math.min(Math.max(needed, 3), 9);
-  const difference = Number(after.toFixed(digits)) - Number(before.toFixed(digits));
-  const words = { before, after, difference };
-  return Object.fromEntries(Object.entries(words).map(([key, x]) => [key, signed(x, digits)]));
-}
-
-export function signed(number, digits = 3) {
-  const text = Math.abs(number).toFixed(digits);
-  return number < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
 // "encoder.0.self.2" as people read it: encoder layer 1, self-attention, head 3.

@@ -1,7 +1,7 @@
 // How likely something was before learning, and after each step: a curve, and its numbers.
 
 import { h, svg } from "./dom.js";
-import { percent } from "./translation.js";
+import { percent } from "./numbers.js";
 
 const [CURVE_WIDTH, CURVE_HEIGHT] = [440, 190];
 const PLOT = { left: 54, right: 426, top: 16, bottom: 162 }; // where 0 and 100 % are

@@ -1,7 +1,7 @@
 // The foot of the page: what made it, of which training, and how to make one's own.
 
 import { h } from "./dom.js";
-import { in_groups } from "./translation.js";
+import { in_groups } from "./numbers.js";
 
 export const foot_view = {
   id: "foot",

@@ -1,8 +1,8 @@
 // The address says what is looked at, after its #, so that a link opens exactly that and can be
-// passed on, but for what the model has learned on the page: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
+// passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
 // for those of sampling, temperature=0.8&top_k=5&seed=0. `forced` are the ids of the pieces that the
 // translation begins with, with a * the chosen ones, and - for a gap in which none was chosen; `off`
-// the heads that are off, by their names.
+// the heads that are off, by their names. What the model has learned on the page is in no address.
 
 import { SAMPLING } from "./sampling.js";
 import { FIRST_CHOICES, heads_of, layers_of } from "./state.js";
@@ -71,8 +71,8 @@ export function opened(choices, { page, text, step, source_row, language, theme 
 
 function forced_in(text, { vocabulary, config, task }) {
   const forced = text.split(" ").map((piece) => {
-    const found = /^(\d+)(\*?)$/.exec(piece);
-    return piece === "-" && task.has_gaps ? null : { id: Number(found?.[1] ?? NaN), chosen: !!found?.[2] };
+    const [, id, star] = /^(\d+)(\*?)$/.exec(piece) ?? [null, NaN, ""];
+    return piece === "-" && task.has_gaps ? null : { id: Number(id), chosen: star === "*" };
   });
   const may_be_said = (piece) =>
     piece === null ||

@@ -2,11 +2,11 @@
 // way back through the blocks.
 
 import { h, with_arrows } from "./dom.js";
-import { signed } from "./attention.js";
 import { box_name } from "./names.js";
 import { bar } from "./next.js";
+import { percent, signed } from "./numbers.js";
 import { piece_text } from "./state.js";
-import { lengths_of_rows, percent, selected_words } from "./translation.js";
+import { lengths_of_rows, selected_words } from "./translation.js";
 
 export function gradients_view(state, update) {
   const { say, source, target, step, gradient } = state;

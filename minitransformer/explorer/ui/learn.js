@@ -3,12 +3,12 @@
 
 import { lesson_of_piece, lesson_of_sentence } from "../learn.js";
 import { PAD } from "../subwords.js";
-import { signed } from "./attention.js";
 import { curve } from "./curve.js";
 import { choice, h, worded } from "./dom.js";
 import { language_name, note_of_misread } from "./input.js";
+import { percent, signed } from "./numbers.js";
 import { misread, piece_text, selected } from "./state.js";
-import { percent, selected_words, text_of_ids } from "./translation.js";
+import { selected_words, text_of_ids } from "./translation.js";
 
 const RATES = {
   adam: [0.0001, 0.0003, 0.001, 0.003, 0.01],

@@ -1,8 +1,8 @@
 // The ten likeliest pieces at the selected step. Another one than the model's can be chosen.
 
 import { h, with_arrows } from "./dom.js";
+import { in_groups, percent } from "./numbers.js";
 import { piece_text, selected } from "./state.js";
-import { in_groups, percent } from "./translation.js";
 
 export function next_view(state, update) {
   const { say, steps, step, page, temperature } = state;

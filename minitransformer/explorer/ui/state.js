@@ -120,10 +120,7 @@ function remembered(f) {
 // What is lost of a text: its characters that are in no piece of the vocabulary, `unknown`, and
 // whether it is too long and is `cut`.
 export function misread(vocabulary, text) {
-  return {
-    unknown: unknown_in(vocabulary, text),
-    cut: vocabulary.encode(text, vocabulary.max_length).length >= vocabulary.max_length,
-  };
+  return { unknown: unknown_in(vocabulary, text), cut: vocabulary.cuts(text) };
 }
 
 function unknown_in(vocabulary, text) {

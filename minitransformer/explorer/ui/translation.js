@@ -4,6 +4,7 @@ import { length_of, row } from "../arrays.js";
 import { style_of } from "./colours.js";
 import { choice, h } from "./dom.js";
 import { note_unseen } from "./input.js";
+import { percent } from "./numbers.js";
 import { piece_text } from "./state.js";
 
 export function translation_views(update) {
@@ -133,14 +134,4 @@ function joint({ page }, id, before) {
 export function selected_words(state) {
   const { id } = state.steps[state.step];
   return { piece: piece_text(state, id), number: state.step + 1 };
-}
-
-export function percent(probability) {
-  const value = 100 * probability;
-  return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)} %`;
-}
-
-// A whole number as all languages can read it: 1 051 136. Of the others the point is decimal.
-export function in_groups(number) {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
