@@ -81,7 +81,8 @@ def test_a_run_beside_itself_differs_in_nothing(run_folder, said):
     lines = said(
         "compare", run_folder, f"{run_folder}/", run_folder.parent / "run"
     ).out.splitlines()
-    assert len(table(lines, 2)) == 2  # it is one run
+    _, row = table(lines, 2)
+    assert row[:2] == ["A", "1"]  # it is one run
     assert "they differ in nothing but chance: log_every, save_every, seed, shards" in lines
 
 
@@ -112,6 +113,12 @@ def test_json_has_all_of_it(three, tmp_path, said):
     assert [run["best"]["bleu"] for run in (*a["runs"], *b["runs"])] == [30.0, 34.0, 31.0]
     assert len(a["runs"][0]["validations"]) == 3
     assert (a["fields"]["dropout"], b["fields"]["dropout"]) == (0.0, 0.5)
+
+
+def test_an_option_may_stand_between_runs(three, tmp_path, said):
+    first, *others = three
+    expected = said("compare", *three).out
+    assert said("compare", first, "--json", tmp_path / "all.json", *others).out == expected
 
 
 def test_curves_are_drawn_and_a_run_under_way_is_told(three, tmp_path, said):
