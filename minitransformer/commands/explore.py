@@ -12,9 +12,12 @@ from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.core.terminal import note
 from minitransformer.data.text.corpus import read_text
 from minitransformer.explorer.page import Origin, Own, explorer_page, require_explorable
+from minitransformer.explorer.stored import as_stored, bits_of
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.inference.translator import Translator
+from minitransformer.models.registry import new_model
+from minitransformer.runs.checkpoint.arrays import load_model_arrays
 from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.splits import load_split
@@ -48,6 +51,12 @@ def add(parser):
         "trained on it, otherwise none)",
     )
     parser.add_argument(
+        "--epochs",
+        action="store_true",
+        help="put the parameters after each epoch that the run has kept into the page, too, in 8 "
+        "bits; minitransformer train --average N keeps N of them",
+    )
+    parser.add_argument(
         "--own",
         type=Path,
         metavar="FILE",
@@ -72,7 +81,7 @@ def run(options):
             "the page computes with the package's; with --own FILE it shows those of a file, such "
             f"as {run_folder.own}",
         )
-    page = page_of(run_folder, options.sentences, own=options.own)
+    page = page_of(run_folder, options.sentences, own=options.own, epochs=options.epochs)
     path = options.output or run_folder.path / "explorer.html"
     with written_whole(path) as file:
         file.write(page)
@@ -90,7 +99,7 @@ def _opened(address):
         return False
 
 
-def page_of(run_folder, sentences=None, lessons=None, own=None):
+def page_of(run_folder, sentences=None, lessons=None, own=None, epochs=False):
     """The page of a run, as the bytes of its file.
 
     Without a file of sentences it begins with the first that a run on the toy corpus was validated
@@ -102,6 +111,7 @@ def page_of(run_folder, sentences=None, lessons=None, own=None):
         sentences: path of a file with a sentence a line, or None.
         lessons: as for :func:`~minitransformer.explorer.page.explorer_page`.
         own: path of a file of a learner's functions, which is run, or None.
+        epochs: whether the page has the model after each epoch that the run has kept.
 
     Raises:
         CheckError: the file cannot be run, or a function in it fails.
@@ -130,7 +140,35 @@ def page_of(run_folder, sentences=None, lessons=None, own=None):
         words=_source_words(recipe) if translates and data.corpus == "toy" else None,
         own=_compared(own, run_folder, config, trained, examples) if own else None,
     )
-    return explorer_page(trained.model, trained.vocabulary, examples, languages, lessons, origin)
+    if translates and bits_of(config) == 8:
+        _note_rounded(trained, examples)
+    about = languages, lessons, origin, _epochs(run_folder) if epochs else None
+    return explorer_page(trained.model, trained.vocabulary, examples, *about)
+
+
+def _epochs(run_folder):
+    """The models after the epochs that a run has kept, by the number of the epoch."""
+    config, _ = run_folder.load_config()
+    models = {}
+    for path in run_folder.epoch_files():
+        arrays, state = run_folder.load(path)
+        models[state["epoch"]] = new_model(config, seed=None, device="cpu")
+        load_model_arrays(models[state["epoch"]], arrays, where=path)
+    if not models:
+        raise RunError(f"{run_folder.path} has kept the parameters of no epoch; leave out --epochs")
+    return models
+
+
+def _note_rounded(translator, sentences):
+    """Say that the page has a rounded model, and how many sentences that translates otherwise."""
+    rounded = Translator(as_stored(translator.model, 8), translator.vocabulary)
+    theirs, ours = (t.translate(sentences, beam_size=1) for t in (rounded, translator))
+    differ = sum(a != b for a, b in zip(theirs, ours, strict=True))
+    compared = f"translates {differ} of {len(sentences)} sentences otherwise than the run's"
+    note(
+        "the page has the parameters rounded to 8 bits; its model "
+        + (compared if sentences else "is compared with the run's if --sentences gives some")
+    )
 
 
 def _example(task, source, target):

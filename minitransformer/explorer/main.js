@@ -1,10 +1,12 @@
 // The explorer's page: chooses, computes, draws. All that is chosen is one object; a change makes
 // another one, works out what follows from it, and draws the views that show something else now.
 
-import { load_model } from "./load.js";
+import { contents_of, loaded } from "./load.js";
 import { architecture_view } from "./ui/architecture.js";
 import { attention_view } from "./ui/attention.js";
 import { choice, h, worded } from "./ui/dom.js";
+import { engine_beside, engine_here } from "./ui/engine.js";
+import { epochs_view } from "./ui/epochs.js";
 import { foot_view } from "./ui/foot.js";
 import { choices_of, opened } from "./ui/fragment.js";
 import { gradients_view } from "./ui/gradients.js";
@@ -14,24 +16,23 @@ import { learn_view, learned_views } from "./ui/learn.js";
 import { next_view } from "./ui/next.js";
 import { panel_view } from "./ui/panel.js";
 import { note_place, on_address } from "./ui/places.js";
-import { FIRST_CHOICES, state_maker } from "./ui/state.js";
-import { make_teacher } from "./ui/teacher.js";
+import { FIRST_CHOICES } from "./ui/state.js";
 import { make_tour, was_seen } from "./ui/tour.js";
 import { translation_views } from "./ui/translation.js";
 import { renderer } from "./ui/views.js";
-import { LANGUAGES } from "./ui/words.js";
+import { LANGUAGES, speaker } from "./ui/words.js";
 
 const VIEWS = {
   next: next_view,
   attention: attention_view,
   gradients: gradients_view,
-  learn: (state, update) => learn_view(state, update, teacher),
+  learn: (state, update) => learn_view(state, update, engine),
 };
 
-const page = load_model(document);
-const state_of = state_maker(page);
+const contents = contents_of(document);
+const page = loaded(contents, !contents.works_beside);
 const first = page.first ?? { example: 0, step: null };
-let choices = opened(choices_of(location.hash, page), {
+const first_choices = opened(choices_of(location.hash, page), {
   page,
   text: page.examples[first.example] ?? "",
   step: first.step,
@@ -39,12 +40,14 @@ let choices = opened(choices_of(location.hash, page), {
   language: Object.keys(LANGUAGES).find((code) => navigator.language.startsWith(code)) ?? "en",
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
 });
-let state = state_of(choices);
+const is_first_visit = location.hash === "" && !was_seen();
+let state = null;
 
 const draw = renderer([
   ...head_views(update, () => tour.start()),
   ...input_views(update),
-  ...learned_views(update),
+  ...learned_views({ go_back: (count) => engine.go_back(count) }),
+  epochs_view(update),
   ...translation_views(update),
   {
     id: "architecture",
@@ -98,10 +101,7 @@ const draw = renderer([
   foot_view,
 ]);
 const tour = make_tour(
-  (changes) => update(changes, false),
-  () => state,
-);
-const teacher = make_teacher(
+  page,
   (changes) => update(changes, false),
   () => state,
 );
@@ -110,15 +110,23 @@ let left_at = null; // how far down the page was when a box was opened
 
 // `goes`: whether it is a person's step from place to place, which the back button takes back.
 function update(changes, goes = true) {
-  const before = state;
   left_at = changes.box ? scrollY : left_at;
-  choices = { ...choices, note: null, ...changes }; // a note is of what was done last
-  state = state_of(choices);
+  busy(true);
+  engine.update(changes, goes);
+}
+
+function arrive(next, goes) {
+  const before = state;
+  state = next;
+  working({ stage: null });
+  busy(false);
   show(goes);
-  if (state.box !== before.box) {
+  if (before === null) {
+    opens();
+  } else if (state.box !== before.box) {
     go_to_box(before.box);
   }
-  if (state.language !== before.language) {
+  if (state.language !== before?.language) {
     tour.again();
   }
 }
@@ -143,18 +151,36 @@ function show(goes) {
   note_place(state, goes);
 }
 
-const first_visit = location.hash === "" && !was_seen();
-show(false);
-if (first_visit) {
-  tour.start();
-}
-document.documentElement.dataset.ready = "yes";
-on_address(
-  (place) => update(place, false),
-  (fragment) => update(opened(choices_of(fragment, page), state), false),
-);
-addEventListener("keydown", ({ key }) => {
-  if (key === "Escape" && !tour.close() && state.box) {
-    update({ box: null });
+// The first state is there.
+function opens() {
+  if (is_first_visit) {
+    tour.start();
   }
-});
+  document.documentElement.dataset.ready = "yes";
+  on_address(
+    (place) => update(place, false),
+    (fragment) => update(opened(choices_of(fragment, page), state), false),
+  );
+  addEventListener("keydown", ({ key }) => {
+    if (key === "Escape" && !tour.close() && state.box) {
+      update({ box: null });
+    }
+  });
+}
+
+function busy(is_busy) {
+  document.querySelector("main").setAttribute("aria-busy", String(is_busy));
+}
+
+// How far a worker is; in words, as nobody knows how many pieces a model will say.
+function working({ stage, count }) {
+  const say = speaker(state?.language ?? first_choices.language, page.config.kind);
+  const words = stage ? say(`working_${stage}`, { count }) : "";
+  document.getElementById("working").textContent = words;
+}
+
+const program = document.getElementById("worker").textContent;
+const engine = page.works_beside
+  ? engine_beside({ contents, program }, page, first_choices, arrive, working)
+  : engine_here(page, first_choices, arrive);
+update({}, false);

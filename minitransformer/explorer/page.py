@@ -5,9 +5,9 @@ after the other, each after those that it imports, and lose their ``import`` and
 at the top of a module are therefore unique among all of them. The page's policy lets its own style
 and script run, by their hashes, and nothing else.
 
-The parameters are stored as they were trained, in float32, and computed with in float64. Text from
-outside, the vocabulary and the sentences, enters as JSON without any ``<``, so that it can end no
-script.
+How the parameters stand in it says ``stored.py``; it computes with them in float64, and where that
+takes a while a worker does it, so that the page stays awake. Text from outside, the vocabulary and
+the sentences, enters as JSON without any ``<``, so that it can end no script.
 """
 
 import base64
@@ -17,23 +17,33 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from minitransformer.core.backend import to_host
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.first_view import least_sure
+from minitransformer.explorer.stored import (
+    BLOCK,
+    as_stored,
+    bits_of,
+    numbers_in_page,
+    stored_size,
+)
 from minitransformer.inference.trained import require_finite
 from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.version import __version__
 
 FOLDER = Path(__file__).parent
-LARGEST = 12_000_000  # bytes of a page
+LARGEST = 40_000_000  # bytes of a page
+# Operations a piece, as `operations` has them, of which a browser does about 0.7e9 a second.
+AT_ONCE = 20_000_000  # with more a worker computes: a sentence of 30 pieces takes a second
+MOST = 300_000_000  # and with more than these nobody would wait
 # What a search engine shows, and who is sent the address. A picture to go with it would have to lie
 # at an address of its own, and the page is one file that needs no other.
 DESCRIPTION = (
     "A small Transformer. It runs in this page, forward and backward: choose another word, switch "
     "a head off, open a box, and see what follows."
 )
+LAYERS = "num_layers", "num_encoder_layers", "num_decoder_layers"
 KINDS = "transformer", "language-model", "masked-language-model"
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "(\./|\.\./)([\w/]+\.js)";\n+', re.MULTILINE)
@@ -80,7 +90,9 @@ class Origin:
 UNKNOWN = Origin()
 
 
-def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, origin=UNKNOWN):
+def explorer_page(
+    model, vocabulary, examples=(), languages=None, lessons=None, origin=UNKNOWN, epochs=None
+):
     """The page, as the bytes of its file.
 
     Args:
@@ -92,6 +104,8 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, 
         lessons: where the page of a lesson is, by its number, ``{"07": "../lessons/..."}``; the
             page links to those.
         origin: an Origin.
+        epochs: models by the number of the epoch of the training after which they were this model;
+            one of them can be looked at in its place, rounded to 8 bits.
 
     Raises:
         RunError: see :func:`require_explorable`; or the page is larger than LARGEST; or a
@@ -101,13 +115,25 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, 
     require_explorable(model.config)
     require_finite(model)
     is_translator = model.config.kind == "transformer"
+    bits, epochs = bits_of(model.config), epochs or {}
+    for earlier in epochs.values():
+        require_finite(earlier)
+    works_beside = operations(model.config) > AT_ONCE
+    first = least_sure(as_stored(model, bits), vocabulary, examples) if is_translator else None
     contents = {
         "config": model.config.as_dict(),
         "vocabulary": _contents_of(vocabulary),
         "shapes": {path: parameter.data.shape for path, parameter in model.named_parameters()},
-        "numbers": base64.b64encode(to_host(model.flat.data).astype("<f4")).decode(),
+        "bits": bits,
+        "block": BLOCK,
+        "numbers": numbers_in_page(model, bits),
+        "epochs": [
+            {"epoch": epoch, "numbers": numbers_in_page(earlier, 8)}
+            for epoch, earlier in sorted(epochs.items())
+        ],
+        "works_beside": works_beside,
         "examples": list(examples),
-        "first": least_sure(model, vocabulary, examples) if is_translator else None,
+        "first": first,
         "languages": languages,
         "lessons": lessons or {},
         "version": __version__,
@@ -119,6 +145,8 @@ def explorer_page(model, vocabulary, examples=(), languages=None, lessons=None, 
         "style": (FOLDER / "style.css").read_text(encoding="utf-8"),
         "model": escaped_json(contents),
         "script": script("main.js"),
+        "worker": script("worker.js") if works_beside else "",
+        "worker_source": "blob:" if works_beside else "'none'",
     }
     parts |= {f"{name}_hash": inline_hash(parts[name]) for name in ("style", "script")}
     template = (FOLDER / "page.html").read_text(encoding="utf-8")
@@ -143,8 +171,23 @@ def require_explorable(config):
             "this model has adapters, for which the explorer has no mathematics; merge them first: "
             "minitransformer merge"
         )
-    count = config.num_parameters()
-    _require_fits(count * 16 // 3, f"a page with the {count:,} parameters of this model")
+    what = f"a page with the {config.num_parameters():,} parameters of this model"
+    _require_fits(stored_size(config, bits_of(config)), what)
+    if (count := operations(config)) > MOST:
+        raise CheckpointError(
+            f"a browser would compute for minutes: {count // 10**6:,} million operations a piece, "
+            f"and {MOST // 10**6:,} million are the most; explore a model of fewer layers"
+        )
+
+
+def operations(config):
+    """About how many a page needs for each piece that a model says, and its gradients.
+
+    Each parameter is in eight: twice in a product as the model says the piece, twice as all boxes
+    are computed, and four times backward. What else a layer takes was measured.
+    """
+    layers = sum(value for name, value in config.as_dict().items() if name in LAYERS)
+    return 8 * config.num_parameters() + 500_000 * layers
 
 
 def _contents_of(vocabulary):
@@ -197,8 +240,9 @@ def escaped_json(value):
 
 def _require_fits(size, what):
     if size > LARGEST:
+        millions = LARGEST * 6 // 8 / 10**6
         raise CheckpointError(
             f"{what} has {size:,} bytes, and {LARGEST:,} are the most: that is a model of about "
-            f"{LARGEST * 3 // 16 // 100_000 / 10} million parameters, with few sentences; "
+            f"{millions:.0f} million parameters in 8 bits, with few sentences; "
             "explore a smaller one, as minitransformer train toy makes it, or give fewer sentences"
         )

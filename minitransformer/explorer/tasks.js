@@ -9,7 +9,8 @@
 //                         `cut` whether it is too long, `missing` a word about a text that there is
 //                         nothing to be done with, or null
 //   steps(page, reading, choices)
-//                         what the model says, see translate.js, generate.js and fill.js
+//                         what the model says, see translate.js, generate.js and fill.js; it tells
+//                         `page.report`, if there is one, of each piece
 //   first_step(reading)   the number of the step that is looked at before anybody has chosen
 //   first_row(step)       and the row of the source, with a step of `steps`
 //   forward(model, source, target, off)
@@ -40,8 +41,8 @@ const TRANSLATION = {
     const missing = text.trim() === "" ? "note_empty" : null;
     return { source: vocabulary.encode_source(text), start: [BOS], prompt: [], cut, missing };
   },
-  steps({ model }, { source }, { forced, off }) {
-    return [...translate(model, source, { forced: ids_of(forced), off })];
+  steps({ model, report }, { source }, { forced, off }) {
+    return all(translate(model, source, { forced: ids_of(forced), off }), report);
   },
   first_step: () => 1,
   first_row: () => 1,
@@ -70,7 +71,8 @@ const GENERATION = {
   steps(page, { start, prompt }, { forced, ...choices }) {
     const begin = forced.length > 0 ? ids_of(forced) : prompt;
     const options = { ...choices, forced: begin };
-    return [...generate(page.model, page.vocabulary, start, GENERATION.most(page), options)];
+    const steps = generate(page.model, page.vocabulary, start, GENERATION.most(page), options);
+    return all(steps, page.report);
   },
   first_step: ({ prompt }) => prompt.length,
   first_row: () => 0,
@@ -126,6 +128,13 @@ function with_what_stands_before({ steps, step, forced }, id) {
     .slice(0, step)
     .map(({ id }, i) => ({ id, chosen: forced[i]?.chosen ?? false }));
   return [...before, { id, chosen: true }];
+}
+
+function all(steps, report) {
+  return Array.from(steps, (step, i) => {
+    report?.({ stage: "said", count: i + 1 });
+    return step;
+  });
 }
 
 function ids_of(pieces) {

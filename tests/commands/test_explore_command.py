@@ -10,6 +10,8 @@ from run_files import edit_config
 
 from minitransformer.commands.cli import main
 from minitransformer.data.text.toy import toy_corpus
+from minitransformer.explorer import stored
+from minitransformer.runs.run_folder import RunFolder
 
 
 @pytest.fixture(autouse=True)
@@ -195,3 +197,32 @@ def test_of_the_toy_corpus_it_begins_with_beginnings_or_with_gaps(name, changed,
     sentences = [english for _, english in toy_corpus()["validation"][:12]]
     assert examples(page) == [" ".join(changed(sentence.split())) for sentence in sentences]
     assert contents(page)["languages"] == ["en", "en"]
+
+
+def test_the_epochs_that_a_run_has_kept_enter_a_page_if_asked(run_copy, said, capsys):
+    page = run_copy / "explorer.html"
+    said("explore", run_copy)
+    assert contents(page)["epochs"] == []
+    said("explore", run_copy, "--epochs")
+    kept = [int(path.stem.split("-")[1]) for path in RunFolder(run_copy).epoch_files()]
+    assert [entry["epoch"] for entry in contents(page)["epochs"]] == kept != []
+    for path in RunFolder(run_copy).epoch_files():
+        path.unlink()
+    assert main(["explore", str(run_copy), "--epochs"]) == 1
+    assert "has kept the parameters of no epoch" in capsys.readouterr().err
+
+
+def test_of_a_rounded_model_it_is_said_how_many_sentences_it_translates_otherwise(
+    run_copy, tmp_path, said, monkeypatch
+):
+    sentences = tmp_path / "sentences"
+    sentences.write_text("bao gi ku\ndu\n", encoding="utf-8")
+    assert "8 bits" not in said("explore", run_copy, "--sentences", sentences).err
+    monkeypatch.setattr(stored, "LARGEST", 0)
+    told = said("explore", run_copy, "--sentences", sentences).err
+    assert "rounded to 8 bits; its model translates 0 of 2 sentences otherwise" in told
+    in_8_bits = stored.in_8_bits
+    monkeypatch.setattr(stored, "in_8_bits", lambda numbers: in_8_bits(-numbers))
+    told = said("explore", run_copy, "--sentences", sentences).err
+    assert re.search("translates [12] of 2 sentences otherwise", told)
+    assert "if --sentences gives some" in said("explore", run_copy).err

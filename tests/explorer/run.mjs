@@ -89,6 +89,10 @@ const answer = {
   learned: (request.learned ?? []).map(learned),
   examples,
   parameters: (request.parameters ?? []).map((name) => encoded(model.parameters[name])),
+  epochs: page.epochs.map(({ epoch, model }) => [
+    epoch,
+    (request.parameters ?? []).map((name) => encoded(model().parameters[name])),
+  ]),
   runs: (request.runs ?? []).map(looked_into),
   ids: (request.texts ?? []).map((text) => vocabulary.encode(text)),
   sources: (request.texts ?? []).map((text) => vocabulary.encode_source?.(text)),

@@ -45,6 +45,7 @@ WORDS = {
     "box": ["logits", "decoder.1.cross", "encoder.0.feed_forward", "encoder.9.self", "__proto__"],
     "part": ["decoder.1.cross.weights", "encoder.0.feed_forward.relu", "logits", "x"],
     "forced": ["5", "9* 17", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1", "-"],
+    "epoch": ["3", "7", "0", "-1", "x"],
     "off": ["encoder.0.self.1", "decoder.1.cross.0 decoder.0.self.1", "encoder.0.self.2", "all"],
 }  # fmt: skip
 
@@ -65,7 +66,8 @@ def invented(seed):
 def shown(vocabulary):
     """A function of fragments that gives, twice, what a page shows of each, and of its address."""
     examples = [german for german, _ in corpus()["validation"][:3]]
-    page = explorer_page(small_model(vocabulary), vocabulary, examples)
+    model = small_model(vocabulary)
+    page = explorer_page(model, vocabulary, examples, epochs={3: model, 7: model})
 
     def ask(fragments):
         request = json.dumps(dict(model=model_in(page), fragments=fragments))
@@ -86,11 +88,11 @@ def test_of_an_address_all_that_makes_sense_counts_and_nothing_else(shown):
     sense = (
         "#example=2&forced=9*+17&off=encoder.0.self.1&step=2&source_row=3&view=gradients"
         "&attention=decoder&layer=2&head=2&drawn=matrix&box=decoder.1.cross"
-        "&part=decoder.1.cross.weights&language=zh&theme=dark"
+        "&part=decoder.1.cross.weights&language=zh&theme=dark&epoch=7"
     )
     nonsense = (
         "#example=9&forced=9*+400&off=encoder.0.self.7&step=0&source_row=x&view=all"
-        "&attention=all&layer=9&head=0&drawn=3d&box=decoder.9.cross&part=x&language=fr&theme=red"
+        "&attention=all&layer=9&head=0&drawn=3d&box=decoder.9.cross&part=x&language=fr&theme=red&epoch=1"
     )
     (found, _), (first, _), (beginning, _) = shown([sense, nonsense, ""])
     assert first == beginning
@@ -105,6 +107,7 @@ def test_of_an_address_all_that_makes_sense_counts_and_nothing_else(shown):
         1,
     )
     assert choices["part"] == "decoder.1.cross.weights"
+    assert choices["epoch"] == 1  # the second that the page has
     different = {name for name in choices if choices[name] != first["choices"][name]}
     assert (
         different == choices.keys() - {"note"} - {"step"} - LEARNING - DRAWING

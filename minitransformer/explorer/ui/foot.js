@@ -13,7 +13,7 @@ export const foot_view = {
   ],
 };
 
-function model_words(say, { parameters, corpus, config, model, vocabulary }) {
+function model_words(say, { parameters, corpus, config, model, vocabulary, bits }) {
   const words = {
     parameters: in_groups(parameters),
     layers: Object.values(model.stacks).map(({ layers }) => layers).join(" + "),
@@ -22,7 +22,8 @@ function model_words(say, { parameters, corpus, config, model, vocabulary }) {
     pieces: in_groups(vocabulary.pieces.length),
   };
   const trained = corpus ? ` ${say("trained_on", { corpus: say(`corpus_${corpus}`) })}` : "";
-  return say("model_size", words) + trained;
+  const rounded = bits < 32 ? ` ${say("rounded", { bits })}` : "";
+  return say("model_size", words) + trained + rounded;
 }
 
 // Of a learner's functions: how they compare, and the certificate of their training.

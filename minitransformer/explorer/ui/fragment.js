@@ -1,6 +1,6 @@
 // The address says what is looked at, after its #, so that a link opens exactly that and can be
 // passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
-// for those of sampling, temperature=0.8&top_k=5&seed=0. `forced` are the ids of the pieces that the
+// for those of sampling, temperature=0.8&top_k=5&seed=0; `epoch` is that of the training. `forced` are the ids of the pieces that the
 // translation begins with, with a * the chosen ones, and - for a gap in which none was chosen; `off`
 // the heads that are off, by their names. What the model has learned on the page is in no address.
 
@@ -38,6 +38,10 @@ export function choices_of(fragment, page) {
     if (allows(Number(given.get(name) ?? NaN))) {
       choices[name] = Number(given.get(name));
     }
+  }
+  const epoch = page.epochs.findIndex(({ epoch }) => String(epoch) === given.get("epoch"));
+  if (epoch >= 0) {
+    choices.epoch = epoch;
   }
   const example = page.examples[Number(given.get("example") ?? NaN) - 1];
   const text = given.get("text") ?? example;
@@ -103,6 +107,7 @@ export function fragment_of(state) {
     ...(example > 0 ? { example } : { text }),
     ...(forced.length > 0 && { forced: pieces.join(" ") }),
     ...(off.size > 0 && { off: [...off].join(" ") }),
+    ...(state.epoch !== null && { epoch: page.epochs[state.epoch].epoch }),
     step: state.step + 1,
     source_row: state.source_row + 1,
     view,

@@ -23,7 +23,7 @@ export function learn_view(state, update, teacher) {
 
 // That the model is another one, with the way back; and what is being learned, or was last. The
 // latter changes with each step, and buttons that do not stay cannot be clicked.
-export function learned_views(update) {
+export function learned_views(teacher) {
   let told = 0; // how much of what was learned has been told
   return [
     {
@@ -38,8 +38,8 @@ export function learned_views(update) {
     },
     {
       id: "learned",
-      depends: ({ model, language }) => [model, language],
-      draw: (state) => (state.learned.length > 0 ? [way_back(state, update)] : []),
+      depends: ({ learned, language }) => [learned.length, learned.at(-1)?.lesson, language],
+      draw: (state) => (state.learned.length > 0 ? [way_back(state, teacher)] : []),
     },
     {
       id: "lesson",
@@ -81,21 +81,17 @@ function lesson_shown(state) {
   ];
 }
 
-function way_back(state, update) {
+function way_back(state, { go_back }) {
   const { say, learned } = state;
   const names = learned.map((one) => say("quoted", lesson_words(state, one))).join(", ");
-  const return_to = (earlier) => {
-    update({ learned: earlier, learning: null });
-    if (earlier.length === 0) {
+  const return_to = (count) => {
+    go_back(count);
+    if (count === 0) {
       document.getElementById("view-learn").focus({ preventScroll: true });
     }
   };
-  const button = (id, earlier) =>
-    h(
-      "button",
-      { id, type: "button", class: "quiet", onclick: () => return_to(earlier) },
-      say(id),
-    );
+  const button = (id, count) =>
+    h("button", { id, type: "button", class: "quiet", onclick: () => return_to(count) }, say(id));
   return h(
     "div",
     { class: "changed" },
@@ -103,8 +99,8 @@ function way_back(state, update) {
     h(
       "div",
       { class: "row" },
-      button("undo_learning", learned.slice(0, -1)),
-      button("as_trained", []),
+      button("undo_learning", learned.length - 1),
+      button("as_trained", 0),
     ),
   );
 }

@@ -15,6 +15,7 @@ export const FIRST_CHOICES = {
   seed: 0,
   forced: [], // { id, chosen }: what the translation has to begin with
   undo: [], // earlier values of `forced`
+  epoch: null, // the number of an entry of page.epochs, or null for the model as trained
   learned: [], // what the model has learned here, see teacher.js; the last is what it is now
   learning: null, // or what it is learning
   off: ALL_HEADS_ON, // names of heads, such as "encoder.0.self.2"
@@ -37,34 +38,42 @@ export const FIRST_CHOICES = {
 };
 
 // A function of the choices that gives the state: the choices and what follows from them. What the
-// same choices led to before is not computed again, so that views see what has changed.
+// same choices led to before is not computed again, so that views see what has changed. `report` is
+// told how far it is, { stage, count }: "said" so many pieces, or at "forward" or "backward".
 //
 //   page, say                     what load_model gives; the words of the language
-//   model                         that of the page, or what has become of it
+//   model                         that of the page or of an epoch, or what has become of it
 //   source, cut                   ids; whether the text is too long
 //   unknown, unseen               characters the model does not know; for each piece of the source
 //                                 the word that it is of, if the training had no such word, or null
 //   prompt, missing               see tasks.js
 //   steps, target, run, gradient  see translate.js and transformer.js; null where there is no text
 //   all_on                        where heads are off: { steps, log_probability } with all of them
-export function state_maker(page) {
+export function state_maker(page, report = () => {}) {
   const { vocabulary, task } = page;
   const known = page.words && new Set(page.words);
   const read = remembered((text) => task.read(page, text));
   const words_of = remembered((text) => vocabulary.read(text, vocabulary.max_length));
   const said = (model, reading, forced, off, temperature, top_k, seed) =>
-    task.steps({ ...page, model }, reading, { forced, off, temperature, top_k, seed });
+    task.steps({ ...page, model, report }, reading, { forced, off, temperature, top_k, seed });
   const [translated, translated_all_on] = [remembered(said), remembered(said)];
   const to_target = remembered(
     ({ start }, steps) => start && [...start, ...steps.slice(0, -1).map(({ id }) => id)],
   );
-  const forward = remembered((...given) => task.forward(...given));
-  const forward_all_on = remembered((...given) => task.forward(...given, ALL_HEADS_ON));
-  const backward = remembered((model, ...given) => model.gradient(...given));
+  const all_boxes = (...given) => {
+    report({ stage: "forward" });
+    return task.forward(...given);
+  };
+  const [forward, forward_all_on] = [remembered(all_boxes), remembered(all_boxes)];
+  const backward = remembered((model, ...given) => {
+    report({ stage: "backward" });
+    return model.gradient(...given);
+  });
   const words_in = remembered(speaker);
 
   return (choices) => {
-    const model = choices.learned.at(-1)?.model ?? page.model;
+    const trained = page.epochs[choices.epoch]?.model() ?? page.model;
+    const model = choices.learned.at(-1)?.model ?? trained;
     const state = { ...choices, page, model, say: words_in(choices.language, page.config.kind) };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
     Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
@@ -94,7 +103,7 @@ export function state_maker(page) {
     const { position, id, among } = selected(state);
     state.gradient = backward(model, state.run, position, id, among);
     if (off.size > 0) {
-      const run = forward_all_on(model, state.source, state.target);
+      const run = forward_all_on(model, state.source, state.target, ALL_HEADS_ON);
       const { log_probability } = model.gradient(run, position, id, among);
       const choices_of_it = [forced, ALL_HEADS_ON, temperature, top_k, seed];
       const steps = translated_all_on(model, reading, ...choices_of_it);

@@ -5,8 +5,8 @@ import { learn, lesson_of_sentence, recited } from "../learn.js";
 import { PAD } from "../subwords.js";
 import { translate } from "../translate.js";
 
-// A teacher: teach(lesson) teaches a lesson (see learn.js) about the sentence of the page, and stop()
-// ends that early. Meanwhile the state's `learning` is { lesson, losses, num_steps, stopped }; who
+// A teacher: teach(lesson) teaches a lesson (see learn.js) about the sentence of the page, stop()
+// ends that early, and go_back(count) leaves so many of the lessons learned. Meanwhile the state's `learning` is { lesson, losses, num_steps, stopped }; who
 // makes that null in between ends it without a trace. What came of it is added to `learned`:
 //
 //   text, lesson          what was taught
@@ -59,7 +59,8 @@ export function make_teacher(update, current) {
       update({ learning: { ...learning, stopped: true } });
     }
   };
-  return { teach, stop };
+  const go_back = (count) => update({ learned: current().learned.slice(0, count), learning: null });
+  return { teach, stop, go_back };
 }
 
 // What was learned before, and the examples that nothing was learned about.

@@ -15,14 +15,14 @@ const ALL_STOPS = [
 
 // A tour, which `start` begins, and `again` draws anew, as after another language was chosen. The
 // focus comes back to where it was, on a first visit to the button that begins the tour.
-export function make_tour(update, current) {
+export function make_tour(page, update, current) {
   const card = h("div", {
     id: "tour",
     role: "dialog",
     "aria-labelledby": "tour-text",
     tabindex: -1,
   });
-  const { views } = current().page.task;
+  const { views } = page.task;
   const stops = ALL_STOPS.filter(({ choices: { view } }) => !view || views.includes(view));
   let stop = null;
   let came_from = null; // the id of what had the focus before

@@ -69,6 +69,55 @@ export const WORDS = {
     zh: "训练模型的句子中没有这些词：{words}。它把它们读成很少同时见过的子词，译出的只是猜测。",
     de: "In keinem Satz, mit dem das Modell trainiert wurde, kommt das vor: {words}. Es liest solche Wörter in Stücken, die es kaum je zusammen gesehen hat, und rät.",
   },
+  // while a worker computes
+  working_reading: {
+    en: "The model is being read …",
+    zh: "正在读取模型……",
+    de: "Das Modell wird gelesen …",
+  },
+  working_said: {
+    en: "The model writes: {count} pieces …",
+    zh: "模型正在写：{count} 个子词……",
+    de: "Das Modell schreibt: {count} Stücke …",
+  },
+  working_forward: {
+    en: "All boxes are being computed …",
+    zh: "正在计算所有的框……",
+    de: "Alle Kästen werden berechnet …",
+  },
+  working_backward: {
+    en: "The gradients are being computed …",
+    zh: "正在计算梯度……",
+    de: "Die Gradienten werden berechnet …",
+  },
+  working_failed: {
+    en: "What computes for this page has stopped; there may be too little memory. Load the page again.",
+    zh: "为本页计算的程序已停止，可能内存不足。请重新加载本页。",
+    de: "Was für diese Seite rechnet, ist stehen geblieben; vielleicht fehlt Speicher. Lade die Seite neu.",
+  },
+  rounded: {
+    en: "For this page its numbers were rounded to {bits} bits.",
+    zh: "为了放进本页，它的数被舍入为 {bits} 位。",
+    de: "Für diese Seite wurden seine Zahlen auf {bits} Bit gerundet.",
+  },
+  // epochs of the training
+  epoch: { en: "The model", zh: "模型", de: "Das Modell" },
+  after_epoch: {
+    en: "after epoch {epoch}",
+    zh: "第 {epoch} 个 epoch 之后",
+    de: "nach Epoche {epoch}",
+  },
+  after_training: { en: "as it was trained", zh: "训练完成时", de: "fertig trainiert" },
+  epoch_rounded: {
+    en: "Rounded to 8 bits, as all epochs of this page.",
+    zh: "与本页所有 epoch 一样，舍入为 8 位。",
+    de: "Auf 8 Bit gerundet, wie alle Epochen dieser Seite.",
+  },
+  hold: {
+    en: "made to write the same after each epoch",
+    zh: "让它在每个 epoch 后写出同样的内容",
+    de: "muss nach jeder Epoche dasselbe schreiben",
+  },
   // how the next piece is chosen
   way: { en: "Goes on with", zh: "续写方式", de: "Schreibt weiter mit" },
   way_likeliest: { en: "the likeliest piece", zh: "最可能的", de: "dem wahrscheinlichsten Stück" },

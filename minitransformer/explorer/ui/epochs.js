@@ -1,0 +1,56 @@
+// Which epoch of the training the model is of, where the page has those before its end. To see how
+// an attention forms, the model can be made to say the same pieces after each.
+
+import { h } from "./dom.js";
+
+export function epochs_view(update) {
+  return {
+    id: "epochs",
+    depends: ({ epoch, steps, learned, language }) => [epoch, steps, learned.length, language],
+    draw: (state) => (state.page.epochs.length > 0 ? [slider(state, update)] : []),
+  };
+}
+
+function slider(state, update) {
+  const { say, page, epoch, steps } = state;
+  const last = page.epochs.length; // behind them all, the model as it was trained
+  const words = (at) =>
+    at < last ? say("after_epoch", { epoch: page.epochs[at].epoch }) : say("after_training");
+  const value = epoch ?? last;
+  const box = h("input", {
+    id: "epoch",
+    type: "range",
+    min: 0,
+    max: last,
+    value,
+    "aria-valuetext": words(value),
+    onchange: () => update(of_epoch(Number(box.value), last)),
+  });
+  return h(
+    "div",
+    { class: "row" },
+    h("label", { for: "epoch" }, say("epoch")),
+    box,
+    h("output", { for: "epoch" }, words(value)),
+    steps && hold(state, update),
+    value < last && h("span", { class: "hint" }, say("epoch_rounded")),
+  );
+}
+
+// Another epoch is another model, which has not learned here.
+function of_epoch(at, last) {
+  return { epoch: at < last ? at : null, learned: [], learning: null };
+}
+
+function hold({ say, steps }, update) {
+  const box = h("input", {
+    id: "hold",
+    type: "checkbox",
+    checked: steps.every(({ forced }) => forced),
+    onchange: () => {
+      const pieces = steps.map(({ id }) => ({ id, chosen: false }));
+      update({ forced: box.checked ? pieces : [], undo: [] });
+    },
+  });
+  return h("label", { for: "hold" }, box, " ", say("hold"));
+}
