@@ -10,6 +10,7 @@ import pytest
 from in_node import masked_vocabulary, small_model
 from test_texts import characters, scored
 
+from minitransformer.data.text.vocabulary import EOS
 from minitransformer.explorer.page import Origin, explorer_page
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
@@ -252,3 +253,17 @@ def test_any_address_shows_something(fragment, page_of):
     page = page_of("GPT")
     page.open(fragment)
     assert page.all("#steps button")
+
+
+def test_a_text_that_was_stopped_before_its_end_says_so(page_of):
+    page = page_of("GPT")
+    page.open("#example=1")
+    steps = page.texts("#steps button")
+    assert steps[-1] != "‹end›"
+    assert f"It was stopped after {len(steps)} pieces" in page.one("#translation").text
+    page.open(f"#example=1&forced={EOS}")
+    assert page.texts("#steps button") == ["‹end›"]
+    assert "stopped" not in page.one("#translation").text
+    page = page_of("BERT")
+    page.open("#example=1")
+    assert "stopped" not in page.one("#translation").text

@@ -87,6 +87,7 @@ function target_pieces(state, update, fresh) {
     content: [piece_text(state, id)],
   }));
   const chosen = steps.some((_, i) => state.forced[i]?.chosen);
+  const stopped = !page.task.has_gaps && !page.vocabulary.ends.includes(steps.at(-1).id);
   return [
     h("h2", {}, say("translation")),
     h("p", { id: "sentence", lang: page.languages?.[1] }, text_of(state, steps)),
@@ -103,6 +104,7 @@ function target_pieces(state, update, fresh) {
       { class: "hint" },
       chosen ? say("forced_hint") : say("translation_hint"),
       " ",
+      stopped && `${say("stopped", { count: steps.length })} `,
       undo.length > 0 &&
         h(
           "button",

@@ -159,6 +159,11 @@ export const WORDS = {
     zh: "带点线的子词是你选的，模型从那里继续。",
     de: "Das gepunktete Stück hast du gewählt; von da an schrieb das Modell weiter.",
   },
+  stopped: {
+    en: "It was stopped after {count} pieces, before it came to an end.",
+    zh: "写到 {count} 个子词时被停下，它还没有写完。",
+    de: "Nach {count} Stücken wurde es angehalten, bevor es zu einem Ende kam.",
+  },
   undo: { en: "Undo", zh: "撤销", de: "Rückgängig" },
   piece_label: {
     en: "piece {number}: {piece}, {percent}",
