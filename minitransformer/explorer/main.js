@@ -16,7 +16,7 @@ import { learn_view, learned_views } from "./ui/learn.js";
 import { next_view } from "./ui/next.js";
 import { panel_view } from "./ui/panel.js";
 import { note_place, on_address } from "./ui/places.js";
-import { FIRST_CHOICES } from "./ui/state.js";
+import { FIRST_CHOICES, NOTHING_YET } from "./ui/state.js";
 import { make_tour, was_seen } from "./ui/tour.js";
 import { translation_views } from "./ui/translation.js";
 import { renderer } from "./ui/views.js";
@@ -41,7 +41,13 @@ const first_choices = opened(choices_of(location.hash, page), {
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
 });
 const is_first_visit = location.hash === "" && !was_seen();
-let state = null;
+let state = {
+  ...first_choices,
+  ...NOTHING_YET,
+  page,
+  model: page.model,
+  say: speaker(first_choices.language, page.config.kind),
+};
 
 const draw = renderer([
   ...head_views(update, () => tour.start()),
@@ -120,13 +126,14 @@ function arrive(next, goes) {
   state = next;
   working({ stage: null });
   busy(false);
-  show(goes);
-  if (before === null) {
+  show();
+  note_place(state, goes);
+  if (!document.documentElement.dataset.ready) {
     opens();
   } else if (state.box !== before.box) {
     go_to_box(before.box);
   }
-  if (state.language !== before?.language) {
+  if (state.language !== before.language) {
     tour.again();
   }
 }
@@ -143,20 +150,19 @@ function go_to_box(closed) {
   }
 }
 
-function show(goes) {
+function show() {
   document.documentElement.lang = state.language;
   document.documentElement.dataset.theme = state.theme;
   document.title = state.say("title");
   draw(state);
-  note_place(state, goes);
 }
 
 // The first state is there.
 function opens() {
+  document.documentElement.dataset.ready = "yes";
   if (is_first_visit) {
     tour.start();
   }
-  document.documentElement.dataset.ready = "yes";
   on_address(
     (place) => update(place, false),
     (fragment) => update(opened(choices_of(fragment, page), state), false),
@@ -174,11 +180,13 @@ function busy(is_busy) {
 
 // How far a worker is; in words, as nobody knows how many pieces a model will say.
 function working({ stage, count }) {
-  const say = speaker(state?.language ?? first_choices.language, page.config.kind);
-  const words = stage ? say(`working_${stage}`, { count }) : "";
+  const words = stage ? state.say(`working_${stage}`, { count }) : "";
   document.getElementById("working").textContent = words;
 }
 
+if (page.works_beside) {
+  show(); // what can be seen before the model is read
+}
 const program = document.getElementById("worker").textContent;
 const engine = page.works_beside
   ? engine_beside({ contents, program }, page, first_choices, arrive, working)

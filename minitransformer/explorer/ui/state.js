@@ -37,6 +37,21 @@ export const FIRST_CHOICES = {
   theme: "light",
 };
 
+// What follows from choices where nothing has been read.
+export const NOTHING_YET = {
+  source: null,
+  cut: false,
+  unknown: [],
+  unseen: [],
+  prompt: null,
+  missing: "working_reading",
+  steps: null,
+  target: null,
+  run: null,
+  gradient: null,
+  all_on: null,
+};
+
 // A function of the choices that gives the state: the choices and what follows from them. What the
 // same choices led to before is not computed again, so that views see what has changed. `report` is
 // told how far it is, { stage, count }: "said" so many pieces, or at "forward" or "backward".
@@ -74,11 +89,10 @@ export function state_maker(page, report = () => {}) {
   return (choices) => {
     const trained = page.epochs[choices.epoch]?.model() ?? page.model;
     const model = choices.learned.at(-1)?.model ?? trained;
-    const state = { ...choices, page, model, say: words_in(choices.language, page.config.kind) };
+    const say = words_in(choices.language, page.config.kind);
+    const state = { ...choices, ...NOTHING_YET, page, model, say };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
-    Object.assign(state, { source: null, steps: null, target: null, run: null, gradient: null });
-    const unknown = unknown_in(vocabulary, task.words(state.text));
-    Object.assign(state, { all_on: null, unknown, unseen: [] });
+    state.unknown = unknown_in(vocabulary, task.words(state.text));
     const reading = read(state.text);
     Object.assign(state, { cut: reading.cut, missing: reading.missing, prompt: reading.prompt });
     if (reading.missing) {
