@@ -26,7 +26,7 @@ const VIEWS = {
   next: next_view,
   attention: attention_view,
   gradients: gradients_view,
-  learn: (state, update) => learn_view(state, update, engine),
+  learn: (state, update) => learn_view(state, update, teacher),
 };
 
 const contents = contents_of(document);
@@ -41,6 +41,12 @@ const first_choices = opened(choices_of(location.hash, page), {
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
 });
 const is_first_visit = location.hash === "" && !was_seen();
+// What is asked of the engine, which answers by a state.
+const asked = (what) => (...given) => {
+  document.querySelector("main").setAttribute("aria-busy", "true");
+  engine[what](...given);
+};
+const teacher = { teach: asked("teach"), stop: () => engine.stop(), go_back: asked("go_back") };
 let state = {
   ...first_choices,
   ...NOTHING_YET,
@@ -52,7 +58,7 @@ let state = {
 const draw = renderer([
   ...head_views(update, () => tour.start()),
   ...input_views(update),
-  ...learned_views({ go_back: (count) => engine.go_back(count) }),
+  ...learned_views(teacher),
   epochs_view(update),
   ...translation_views(update),
   {
@@ -117,15 +123,14 @@ let left_at = null; // how far down the page was when a box was opened
 // `goes`: whether it is a person's step from place to place, which the back button takes back.
 function update(changes, goes = true) {
   left_at = changes.box ? scrollY : left_at;
-  busy(true);
-  engine.update(changes, goes);
+  asked("update")(changes, goes);
 }
 
 function arrive(next, goes) {
   const before = state;
   state = next;
   working({ stage: null });
-  busy(false);
+  document.querySelector("main").setAttribute("aria-busy", "false");
   show();
   note_place(state, goes);
   if (!document.documentElement.dataset.ready) {
@@ -172,10 +177,6 @@ function opens() {
       update({ box: null });
     }
   });
-}
-
-function busy(is_busy) {
-  document.querySelector("main").setAttribute("aria-busy", String(is_busy));
 }
 
 // How far a worker is; in words, as nobody knows how many pieces a model will say.
