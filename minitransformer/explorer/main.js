@@ -1,5 +1,6 @@
-// The explorer's page: chooses, computes, draws. All that is chosen is one object; a change makes
-// another one, works out what follows from it, and draws the views that show something else now.
+// The explorer's page: chooses, has an engine compute, draws. All that is chosen is one object; a
+// change makes another one, of which the engine works out what follows, and the views are drawn that
+// show something else now.
 
 import { contents_of, loaded } from "./load.js";
 import { architecture_view } from "./ui/architecture.js";

@@ -243,6 +243,6 @@ def _require_fits(size, what):
         millions = LARGEST * 6 // 8 / 10**6
         raise CheckpointError(
             f"{what} has {size:,} bytes, and {LARGEST:,} are the most: that is a model of about "
-            f"{millions:.0f} million parameters in 8 bits, with few sentences; "
-            "explore a smaller one, as minitransformer train toy makes it, or give fewer sentences"
+            f"{millions:.0f} million parameters in 8 bits, with few sentences and no epochs; explore "
+            "a smaller one, as minitransformer train toy makes it, or put less beside it"
         )
