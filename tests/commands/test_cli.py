@@ -146,13 +146,13 @@ def test_an_error_that_nobody_reads_has_its_status(error, status, monkeypatch):
         monkeypatch.undo()
 
 
-def test_after_a_closed_pipe_standard_output_goes_nowhere(tmp_path, monkeypatch):
-    failing(monkeypatch, BrokenPipeError())
-    with open(tmp_path / "out", "w") as stdout:
+def test_after_a_closed_pipe_standard_output_goes_nowhere(monkeypatch):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as stdout:  # which keeps what is written until it is flushed
         monkeypatch.setattr("sys.stdout", stdout)
         assert main(["info"]) == 141
         stdout.write("what Python flushes on its way out")
-    assert (tmp_path / "out").read_text() == ""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such shells elsewhere")

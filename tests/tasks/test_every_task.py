@@ -133,6 +133,7 @@ OF_A_RECIPE = [
         (dict(vocabulary_size=9), "no vocabulary_size, which is for translation, language"),
     )),
     (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
+    (MASKED, dict(context=8), "context is for language models; a masked one sees sentences"),
     *((TAGGING, changes, words) for changes, words in (
         (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),
         (dict(languages="en-de"), "no languages, which is for translation, lang.*ing; leave"),

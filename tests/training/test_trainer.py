@@ -68,14 +68,15 @@ def test_accumulated_batches_have_the_losses_and_the_gradient_of_one_large_batch
     assert whole["loss"] != whole["nll"]
 
 
-def test_the_gradient_that_updates_is_the_clipped_one(tmp_path):
-    trainer = double_trainer(tmp_path, clip_norm=0.25)
+@pytest.mark.parametrize("clip_norm", [0.25, 0.0])
+def test_the_gradient_that_updates_is_the_clipped_one_or_the_whole_without(tmp_path, clip_norm):
+    trainer = double_trainer(tmp_path, clip_norm=clip_norm)
     step = trainer.optimizer.step
     scales = []
     trainer.optimizer.step = lambda rate, scale, workers: (scales.append(scale), step(rate, scale))
     trainer.take_step(make_batches(PAIRS, 1000), 100)
     norm = np.linalg.norm(trainer.model.flat.grad)
-    assert math.isclose(scales[0] * norm, 0.25, rel_tol=1e-12)
+    assert math.isclose(scales[0] * norm, clip_norm or norm, rel_tol=1e-12)
     assert trainer.run.log.entries()[0]["gradient_norm"] > 0.25
 
 

@@ -20,5 +20,6 @@ lean_stack
     tuple(entered) -> (*entered, x) || holds 180 numbers
 lean_stack_backward
     starts_over || a layer's forward ran 4 times
+    (dy, layer_cache) -> (dy, x) || takes the cache that its forward returned
     reversed(layers), reversed(cache) -> layers, cache || WRONG  dx
 """

@@ -87,6 +87,9 @@ halving_doubling
     lambda gradients, send: [send(0, 1, gradients)] || x must be a 1-D array
 """
 RIGHT = r"""
+from_own_means
+    N = sum(counts) -> N = sum(counts)\n    counts[:] = [n / N for n in counts]
+        && (count / N) -> count
 shared_statistics
     $SQUARES -> len(x) * (x.var(axis=0) + (x.mean(axis=0) - mean) ** 2)
 ring_round

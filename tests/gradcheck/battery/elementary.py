@@ -38,6 +38,7 @@ PAIRS += Right("cube", cube, cube_backward, normal((4, 4))).with_slips(
      "it is dy times 3 x; it should be dy times 3 x²: a square is missing"),
     ({"x**2": "x**3"}, "power wrong",
      "it should be dy times 3 x²: the factor x is too many, a power is wrong"),
+    ({"* dy": "* dy + x**2"}, "term too many", "a term without dy is added to it; without that"),
 )
 
 
