@@ -118,7 +118,7 @@ def page_of(run_folder, sentences=None, lessons=None, own=None, epochs=False):
         RunError: there are a learner's functions, and the run does not translate.
     """
     config, _ = run_folder.load_config()
-    require_explorable(config)
+    require_explorable(config, len(run_folder.epoch_files()) if epochs else 0)
     if own and config.task != Translator.task:
         raise RunError("--own is for runs that translate; leave it out")
     trained = TRAINED[config.task].load(run_folder.path, "cpu")
@@ -140,8 +140,9 @@ def page_of(run_folder, sentences=None, lessons=None, own=None, epochs=False):
         words=_source_words(recipe) if translates and data.corpus == "toy" else None,
         own=_compared(own, run_folder, config, trained, examples) if own else None,
     )
-    if translates and bits_of(config) == 8:
-        _note_rounded(trained, examples)
+    if bits_of(config) == 8:
+        compared = translates and _compared_rounded(trained, examples)
+        note("the page has the parameters rounded to 8 bits" + (compared or ""))
     about = languages, lessons, origin, _epochs(run_folder) if epochs else None
     return explorer_page(trained.model, trained.vocabulary, examples, *about)
 
@@ -159,16 +160,14 @@ def _epochs(run_folder):
     return models
 
 
-def _note_rounded(translator, sentences):
-    """Say that the page has a rounded model, and how many sentences that translates otherwise."""
+def _compared_rounded(translator, sentences):
+    """In words how many sentences the rounded model of a page translates otherwise."""
+    if not sentences:
+        return "; its model is compared with the run's if --sentences gives some"
     rounded = Translator(as_stored(translator.model, 8), translator.vocabulary)
     theirs, ours = (t.translate(sentences, beam_size=1) for t in (rounded, translator))
     differ = sum(a != b for a, b in zip(theirs, ours, strict=True))
-    compared = f"translates {differ} of {len(sentences)} sentences otherwise than the run's"
-    note(
-        "the page has the parameters rounded to 8 bits; its model "
-        + (compared if sentences else "is compared with the run's if --sentences gives some")
-    )
+    return f"; its model translates {differ} of {len(sentences)} sentences otherwise than the run's"
 
 
 def _example(task, source, target):

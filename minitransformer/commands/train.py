@@ -244,7 +244,8 @@ def _end(job):
         _draw(job)  # with the curve of the package's
     folder = shlex.quote(str(job.folder.path))
     with_own = f" --own {shlex.quote(str(job.folder.own))}" if job.own else ""
-    job.progress.say(f"done; try it: minitransformer {job.task.command} {folder}{with_own}")
+    what = f"{folder}{job.task.tries}{with_own}"
+    job.progress.say(f"done; try it: minitransformer {job.task.command} {what}")
 
 
 def _draw(job):

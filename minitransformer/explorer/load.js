@@ -38,19 +38,18 @@ export function contents_of(document) {
   return JSON.parse(document.getElementById("model").textContent);
 }
 
-// The same of contents, the model without its numbers if somebody else is to compute.
+// The same of contents, models without their numbers, or none, if somebody else is to compute.
 export function loaded(contents, has_numbers = true) {
   const { config, vocabulary: said, shapes, block, numbers, ...others } = contents;
   const vocabulary = VOCABULARIES[said.unit](said, config.max_length);
-  const model_of = (base64, bits) => {
-    const parameters = has_numbers ? named_arrays(shapes, bits, block, base64) : {};
-    return new MODELS[config.kind](config, parameters);
-  };
+  const model_of = (parameters) => new MODELS[config.kind](config, parameters);
+  const arrays = (base64, bits) => named_arrays(shapes, bits, block, base64);
   const epochs = others.epochs.map(({ epoch, numbers }) => {
     let model = null; // which nobody may want to see
-    return { epoch, model: () => (model ??= model_of(numbers, 8)) };
+    const made = () => (model ??= model_of(arrays(numbers, 8)));
+    return { epoch, model: has_numbers ? made : () => null };
   });
-  const model = model_of(numbers, others.bits);
+  const model = model_of(has_numbers ? arrays(numbers, others.bits) : {});
   return { config, vocabulary, model, task: TASKS[config.kind], ...others, epochs };
 }
 

@@ -30,8 +30,7 @@ const VIEWS = {
   learn: (state, update) => learn_view(state, update, teacher),
 };
 
-const contents = contents_of(document);
-const page = loaded(contents, !contents.works_beside);
+const page = page_of(contents_of(document));
 const first = page.first ?? { example: 0, step: null };
 const first_choices = opened(choices_of(location.hash, page), {
   page,
@@ -42,9 +41,13 @@ const first_choices = opened(choices_of(location.hash, page), {
   theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
 });
 const is_first_visit = location.hash === "" && !was_seen();
+const main = document.querySelector("main");
+const working_words = document.getElementById("working");
+let left_from = null; // what had the focus when something was asked for last
 // What is asked of the engine, which answers by a state.
 const asked = (what) => (...given) => {
-  document.querySelector("main").setAttribute("aria-busy", "true");
+  left_from = document.activeElement;
+  main.setAttribute("aria-busy", "true");
   engine[what](...given);
 };
 const teacher = { teach: asked("teach"), stop: () => engine.stop(), go_back: asked("go_back") };
@@ -127,16 +130,19 @@ function update(changes, goes = true) {
   asked("update")(changes, goes);
 }
 
-function arrive(next, goes) {
+function arrive(next, goes, is_last) {
   const before = state;
   state = next;
-  working({ stage: null });
-  document.querySelector("main").setAttribute("aria-busy", "false");
+  if (is_last) {
+    working({ stage: null });
+    main.setAttribute("aria-busy", "false");
+  }
+  const has_stayed = [left_from, document.body].includes(document.activeElement);
   show();
   note_place(state, goes);
   if (!document.documentElement.dataset.ready) {
     opens();
-  } else if (state.box !== before.box) {
+  } else if (state.box !== before.box && has_stayed) {
     go_to_box(before.box);
   }
   if (state.language !== before.language) {
@@ -180,17 +186,43 @@ function opens() {
   });
 }
 
-// How far a worker is; in words, as nobody knows how many pieces a model will say.
+// How far a worker is; in words, as nobody knows how many pieces a model will say. Each stage is read
+// aloud, and no number.
 function working({ stage, count }) {
-  const words = stage ? state.say(`working_${stage}`, { count }) : "";
-  document.getElementById("working").textContent = words;
+  const [words, number] = working_words.children;
+  if (working_words.dataset.stage !== String(stage)) {
+    working_words.dataset.stage = stage;
+    working_words.hidden = stage === null;
+    words.textContent = stage ? state.say(`working_${stage}`) : "";
+  }
+  number.textContent = count ?? "";
+}
+
+// What is shown while a worker computes is of earlier choices, and what one would choose there would
+// be one of them. All else can be used.
+const OF_EARLIER = "#epochs, #source, #translation, #architecture, #view-shown, #learned";
+const GOES_ON = ["Tab", "Escape"];
+for (const type of ["click", "change", "keydown", "submit"]) {
+  const pass_over = (event) => {
+    const is_busy = main.getAttribute("aria-busy") === "true";
+    const is_passed_over = event.target.closest(OF_EARLIER) && !event.target.closest("#stop");
+    if (is_busy && is_passed_over && !GOES_ON.includes(event.key)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  };
+  main.addEventListener(type, pass_over, { capture: true });
+}
+
+function page_of(contents) {
+  return loaded(contents, !contents.works_beside);
 }
 
 if (page.works_beside) {
   show(); // what can be seen before the model is read
 }
-const program = document.getElementById("worker").textContent;
+const text_in = (id) => document.getElementById(id).textContent;
 const engine = page.works_beside
-  ? engine_beside({ contents, program }, page, first_choices, arrive, working)
+  ? engine_beside(text_in("worker"), text_in("model"), page, first_choices, arrive, working)
   : engine_here(page, first_choices, arrive);
 update({}, false);

@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parent
 LARGEST = 40_000_000  # bytes of a page
 # Operations a piece, as `operations` has them, of which a browser does about 0.7e9 a second.
 AT_ONCE = 20_000_000  # with more a worker computes: a sentence of 30 pieces takes a second
-MOST = 300_000_000  # and with more than these nobody would wait
+MOST = 300_000_000  # and with more than these it would be a quarter of a minute
 # What a search engine shows, and who is sent the address. A picture to go with it would have to lie
 # at an address of its own, and the page is one file that needs no other.
 DESCRIPTION = (
@@ -155,8 +155,12 @@ def explorer_page(
     return page
 
 
-def require_explorable(config):
+def require_explorable(config, num_epochs=0):
     """Refuse the configuration of a model that the page cannot compute, or cannot hold.
+
+    Args:
+        config: that of a model.
+        num_epochs: of how many epochs the page is to have the model beside it.
 
     Raises:
         CheckpointError: says which kind or which size is possible.
@@ -172,11 +176,13 @@ def require_explorable(config):
             "minitransformer merge"
         )
     what = f"a page with the {config.num_parameters():,} parameters of this model"
-    _require_fits(stored_size(config, bits_of(config)), what)
+    what += f", and with {num_epochs} epochs," if num_epochs else ""
+    size = stored_size(config, bits_of(config)) + num_epochs * stored_size(config, 8)
+    _require_fits(size, what)
     if (count := operations(config)) > MOST:
         raise CheckpointError(
-            f"a browser would compute for minutes: {count // 10**6:,} million operations a piece, "
-            f"and {MOST // 10**6:,} million are the most; explore a model of fewer layers"
+            f"a browser would need {count // 10**6:,} million operations for each piece, and "
+            f"{MOST // 10**6:,} million are the most; explore a model of fewer layers"
         )
 
 
@@ -240,9 +246,9 @@ def escaped_json(value):
 
 def _require_fits(size, what):
     if size > LARGEST:
-        millions = LARGEST * 6 // 8 / 10**6
+        millions = LARGEST * 6 / (8 + 16 / BLOCK) / 10**6
         raise CheckpointError(
             f"{what} has {size:,} bytes, and {LARGEST:,} are the most: that is a model of about "
-            f"{millions:.0f} million parameters in 8 bits, with few sentences and no epochs; explore "
-            "a smaller one, as minitransformer train toy makes it, or put less beside it"
+            f"{millions:.0f} million parameters in 8 bits, with few sentences and no epochs; "
+            "explore a smaller one, as minitransformer train toy makes it, or put less beside it"
         )

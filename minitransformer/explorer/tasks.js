@@ -42,7 +42,7 @@ const TRANSLATION = {
     return { source: vocabulary.encode_source(text), start: [BOS], prompt: [], cut, missing };
   },
   steps({ model, report }, { source }, { forced, off }) {
-    return all(translate(model, source, { forced: ids_of(forced), off }), report);
+    return reported(translate(model, source, { forced: ids_of(forced), off }), report);
   },
   first_step: () => 1,
   first_row: () => 1,
@@ -72,7 +72,7 @@ const GENERATION = {
     const begin = forced.length > 0 ? ids_of(forced) : prompt;
     const options = { ...choices, forced: begin };
     const steps = generate(page.model, page.vocabulary, start, GENERATION.most(page), options);
-    return all(steps, page.report);
+    return reported(steps, page.report);
   },
   first_step: ({ prompt }) => prompt.length,
   first_row: () => 0,
@@ -130,7 +130,7 @@ function with_what_stands_before({ steps, step, forced }, id) {
   return [...before, { id, chosen: true }];
 }
 
-function all(steps, report) {
+function reported(steps, report) {
   return Array.from(steps, (step, i) => {
     report?.({ stage: "said", count: i + 1 });
     return step;

@@ -117,6 +117,7 @@ class Classification(Task):
     Data = ClassificationData
     score = Score("accuracy", "accuracy", digits=4)
     command = "classify"
+    tries = " PICTURE"
     unit = "picture"
     smallest_shard = SMALLEST_SHARD
     kept_files: ClassVar[dict] = OF_PICTURES

@@ -78,6 +78,7 @@ class Task:
         Data: the class of its data settings.
         score: the Score that decides which epoch is the best.
         command: of the command line, which tries a model of this task.
+        tries: what that command needs beside the folder of a run.
         unit: one of what a batch's ``num_tokens`` counts, in words.
         smallest_shard: of what a batch's ``num_tokens`` counts, into which it is cut by itself.
         uses: those of OF_SOME that a training of this task may have.
@@ -91,6 +92,7 @@ class Task:
     Data: ClassVar[type] = Data
     score: ClassVar[Score]
     command: ClassVar[str] = "evaluate"
+    tries: ClassVar[str] = ""
     unit: ClassVar[str] = "example"
     smallest_shard: ClassVar[int] = SMALLEST_SHARD
     uses: ClassVar[tuple] = ()

@@ -1028,7 +1028,7 @@ def test_learning_that_is_stopped_leaves_what_was_learned_until_then(page, model
     page.click("#num_steps-40")
     page.teach("if (count === 4) { document.getElementById('stop').click(); }")
     assert len(page.texts(".readings li")) == 4
-    assert page.one("#outcome").text.endswith("in 3 steps.")
+    assert page.one("#outcome").text.endswith("(steps: 3).")
     assert page.texts(".changes li") == []
     page.click("#as_trained")
     page.teach("if (count === 1) { document.getElementById('stop').click(); }")  # before the first

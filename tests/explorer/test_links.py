@@ -46,6 +46,7 @@ WORDS = {
     "part": ["decoder.1.cross.weights", "encoder.0.feed_forward.relu", "logits", "x"],
     "forced": ["5", "9* 17", "7 3 8*", "0", "2*", "400", "-1", "1", "*", "5 " * 50, "1e1", "-"],
     "epoch": ["3", "7", "0", "-1", "x"],
+    "held": ["5 9 3", "7", "-", "400", "0", "5*"],
     "off": ["encoder.0.self.1", "decoder.1.cross.0 decoder.0.self.1", "encoder.0.self.2", "all"],
 }  # fmt: skip
 
@@ -88,17 +89,17 @@ def test_of_an_address_all_that_makes_sense_counts_and_nothing_else(shown):
     sense = (
         "#example=2&forced=9*+17&off=encoder.0.self.1&step=2&source_row=3&view=gradients"
         "&attention=decoder&layer=2&head=2&drawn=matrix&box=decoder.1.cross"
-        "&part=decoder.1.cross.weights&language=zh&theme=dark&epoch=7"
+        "&part=decoder.1.cross.weights&language=zh&theme=dark&epoch=7&held=9+17"
     )
     nonsense = (
         "#example=9&forced=9*+400&off=encoder.0.self.7&step=0&source_row=x&view=all"
-        "&attention=all&layer=9&head=0&drawn=3d&box=decoder.9.cross&part=x&language=fr&theme=red&epoch=1"
+        "&attention=all&layer=9&head=0&drawn=3d&box=decoder.9.cross&part=x&language=fr&theme=red&epoch=1&held=9+-"
     )
     (found, _), (first, _), (beginning, _) = shown([sense, nonsense, ""])
     assert first == beginning
     choices = found["choices"]
     assert choices["forced"] == [{"id": 9, "chosen": True}, {"id": 17, "chosen": False}]
-    assert found["said"][:2] == [9, 17]
+    assert [piece["id"] for piece in choices["held"]] == found["said"][:2] == [9, 17]
     assert choices["off"] == ["encoder.0.self.1"]
     assert (choices["step"], choices["source_row"], choices["layer"], choices["head"]) == (
         1,

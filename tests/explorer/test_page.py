@@ -43,6 +43,10 @@ def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
     assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
     (tmp_path / "page.mjs").write_text(joined, encoding="utf-8")
     node("--check", tmp_path / "page.mjs")
+    worker = script("worker.js")
+    assert "--- worker.js ---" in worker
+    (tmp_path / "worker.mjs").write_text(worker, encoding="utf-8")
+    node("--check", tmp_path / "worker.mjs")
 
 
 def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):

@@ -32,13 +32,19 @@ function present(children) {
   return children.filter((child) => child !== null && child !== false);
 }
 
-// New contents for an element. What had the focus within it has it afterwards, found by its id.
+// New contents for an element. What had the focus within it has it afterwards, found by its id, a box
+// of text at the same place.
 export function refill(element, children) {
   const active = document.activeElement;
   const id = element.contains(active) && active.id;
+  const place = active.type === "text" && [active.selectionStart, active.selectionEnd];
   element.replaceChildren(...present(children));
-  if (id) {
-    document.getElementById(id)?.focus({ preventScroll: true });
+  const again = id && document.getElementById(id);
+  if (again) {
+    again.focus({ preventScroll: true });
+    if (place) {
+      again.setSelectionRange(...place);
+    }
   }
 }
 

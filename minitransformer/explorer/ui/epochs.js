@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 export function epochs_view(update) {
   return {
     id: "epochs",
-    depends: ({ epoch, steps, learned, language }) => [epoch, steps, learned.length, language],
+    depends: ({ epoch, steps, held, language }) => [epoch, steps, held, language],
     draw: (state) => (state.page.epochs.length > 0 ? [slider(state, update)] : []),
   };
 }
@@ -24,14 +24,19 @@ function slider(state, update) {
     max: last,
     value,
     "aria-valuetext": words(value),
+    oninput: () => {
+      label.textContent = words(Number(box.value));
+      box.setAttribute("aria-valuetext", label.textContent);
+    },
     onchange: () => update(of_epoch(Number(box.value), last)),
   });
+  const label = h("output", { for: "epoch" }, words(value));
   return h(
     "div",
     { class: "row" },
     h("label", { for: "epoch" }, say("epoch")),
     box,
-    h("output", { for: "epoch" }, words(value)),
+    label,
     steps && hold(state, update),
     value < last && h("span", { class: "hint" }, say("epoch_rounded")),
   );
@@ -42,14 +47,13 @@ function of_epoch(at, last) {
   return { epoch: at < last ? at : null, learned: [], learning: null };
 }
 
-function hold({ say, steps }, update) {
+function hold({ say, steps, held }, update) {
   const box = h("input", {
     id: "hold",
     type: "checkbox",
-    checked: steps.every(({ forced }) => forced),
+    checked: held !== null,
     onchange: () => {
-      const pieces = steps.map(({ id }) => ({ id, chosen: false }));
-      update({ forced: box.checked ? pieces : [], undo: [] });
+      update({ held: box.checked ? steps.map(({ id }) => ({ id, chosen: false })) : null });
     },
   });
   return h("label", { for: "hold" }, box, " ", say("hold"));

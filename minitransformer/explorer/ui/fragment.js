@@ -1,8 +1,9 @@
 // The address says what is looked at, after its #, so that a link opens exactly that and can be
 // passed on: #example=1&step=3&view=attention&attention=cross&layer=2&head=3. Numbers begin at 1, but
-// for those of sampling, temperature=0.8&top_k=5&seed=0; `epoch` is that of the training. `forced` are the ids of the pieces that the
-// translation begins with, with a * the chosen ones, and - for a gap in which none was chosen; `off`
-// the heads that are off, by their names. What the model has learned on the page is in no address.
+// for those of sampling, temperature=0.8&top_k=5&seed=0; `epoch` is that of the training. `forced`
+// are the ids of the pieces that the translation begins with, with a * the chosen ones, and - for a
+// gap in which none was chosen, and `held` those that it is made to have; `off` the heads that are
+// off, by their names. What the model has learned on the page is in no address.
 
 import { SAMPLING } from "./sampling.js";
 import { FIRST_CHOICES, heads_of, layers_of } from "./state.js";
@@ -57,6 +58,10 @@ export function choices_of(fragment, page) {
     choices.forced = forced;
     choices.undo = [{ forced: [], step: choices.step ?? FIRST_CHOICES.step }];
   }
+  const held = forced_in(given.get("held") ?? "", page);
+  if (held.length > 0 && !held.includes(null)) {
+    choices.held = held;
+  }
   const named = (given.get("off") ?? "").split(" ");
   const off = heads_of(page.model).filter((head) => named.includes(head));
   if (off.length > 0) {
@@ -106,6 +111,7 @@ export function fragment_of(state) {
   const choices = {
     ...(example > 0 ? { example } : { text }),
     ...(forced.length > 0 && { forced: pieces.join(" ") }),
+    ...(state.held && { held: state.held.map(({ id }) => id).join(" ") }),
     ...(off.size > 0 && { off: [...off].join(" ") }),
     ...(state.epoch !== null && { epoch: page.epochs[state.epoch].epoch }),
     step: state.step + 1,

@@ -6,6 +6,7 @@ import { sampling_controls } from "./sampling.js";
 export function input_views(update) {
   let typed = ""; // what is in the box, translated or not
   let translated = "";
+  let submitted = null; // what is to be translated; who goes on typing meanwhile keeps that
   return [
     {
       id: "input",
@@ -13,11 +14,16 @@ export function input_views(update) {
         return [language, text, note, temperature, top_k, seed];
       },
       draw: (state) => {
-        typed = state.text === translated ? typed : state.text;
+        typed = [translated, submitted].includes(state.text) ? typed : state.text;
         translated = state.text;
+        submitted = null;
         const keep = (text) => (typed = text);
+        const submit = (text) => {
+          submitted = text;
+          update(new_text(text));
+        };
         return [
-          form(state, typed, keep, update),
+          form(state, typed, { keep, submit, update }),
           examples(state, update),
           state.page.task.draws && sampling_controls(state, update),
           notes(state),
@@ -27,7 +33,7 @@ export function input_views(update) {
   ];
 }
 
-function form({ say, page }, typed, keep, update) {
+function form({ say, page }, typed, { keep, submit, update }) {
   const box = h("input", {
     id: "text",
     type: "text",
@@ -42,7 +48,7 @@ function form({ say, page }, typed, keep, update) {
     if (box.value.trim() === "" && !page.task.draws) {
       update({ note: "note_empty" });
     } else {
-      update(new_text(box.value));
+      submit(box.value);
     }
   };
   return h(
@@ -60,7 +66,7 @@ function form({ say, page }, typed, keep, update) {
 
 // What changes with another sentence.
 export function new_text(text) {
-  const first = { forced: [], undo: [], wanted: null, step: null, source_row: null };
+  const first = { forced: [], held: null, undo: [], wanted: null, step: null, source_row: null };
   return { text, note: null, ...first };
 }
 

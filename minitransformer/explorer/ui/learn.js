@@ -38,7 +38,7 @@ export function learned_views(teacher) {
     },
     {
       id: "learned",
-      depends: ({ learned, language }) => [learned.length, learned.at(-1)?.lesson, language],
+      depends: ({ learned, language }) => [learned.at(-1)?.number, language],
       draw: (state) => (state.learned.length > 0 ? [way_back(state, teacher)] : []),
     },
     {
@@ -71,11 +71,11 @@ function lesson_shown(state) {
   }
   const { losses, num_steps } = shown;
   const kind = kind_of(shown.lesson);
-  const progress = say("at_step", { step: losses.length - 1, steps: num_steps });
+  const progress = say("at_step", { step: Math.max(losses.length - 1, 0), steps: num_steps });
   return [
     h("h2", {}, say("lesson_title", lesson_words(state, shown))),
     curve(state, say(`curve_of_${kind}`), losses.map(probability_of), num_steps),
-    ...(shown.lesson === last?.lesson
+    ...(shown.number === last?.number
       ? outcome(state, last)
       : [h("p", { class: "hint" }, progress)]),
   ];

@@ -79,7 +79,8 @@ function with_piece(state, id) {
   if (steps[step].id === id) {
     return {};
   }
-  return { forced: page.task.chosen(state, id), undo: [...undo, { forced, step }], step };
+  const now = { forced: page.task.chosen(state, id), held: null };
+  return { ...now, undo: [...undo, { forced, step }], step };
 }
 
 // A bar of a share of the width: of what is computed forward, or backward.

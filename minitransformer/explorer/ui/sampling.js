@@ -15,8 +15,9 @@ export function sampling_controls(state, update) {
   const { say, temperature, seed } = state;
   const ways = ["likeliest", "drawn"].map((value) => worded(value, say(`way_${value}`)));
   const way = temperature > 0 ? "drawn" : "likeliest";
-  const chosen = (value) => value !== way && update({ temperature: value === "drawn" ? 1 : 0 });
-  const again = () => update({ seed: (seed + 1) % 2 ** 32 });
+  const temperatures = { likeliest: 0, drawn: 1 };
+  const chosen = (value) => value !== way && update(drawing({ temperature: temperatures[value] }));
+  const again = () => update(drawing({ seed: (seed + 1) % 2 ** 32 }));
   return h(
     "div",
     { class: "row sampling" },
@@ -26,6 +27,11 @@ export function sampling_controls(state, update) {
     way === "drawn" &&
       h("button", { id: "again", type: "button", class: "quiet", onclick: again }, say("again")),
   );
+}
+
+// Who draws otherwise holds nothing.
+function drawing(changes) {
+  return { ...changes, held: null };
 }
 
 function field({ say, ...state }, name, update) {
@@ -39,7 +45,7 @@ function field({ say, ...state }, name, update) {
     onchange: () => {
       const number = Number(box.value);
       if (box.value !== "" && allows(number)) {
-        update({ [name]: number });
+        update(drawing({ [name]: number }));
       } else {
         box.value = state[name];
       }

@@ -14,6 +14,7 @@ export const FIRST_CHOICES = {
   top_k: 0,
   seed: 0,
   forced: [], // { id, chosen }: what the translation has to begin with
+  held: null, // what it is made to write in place of all that, likewise; see epochs.js
   undo: [], // earlier values of `forced`
   epoch: null, // the number of an entry of page.epochs, or null for the model as trained
   learned: [], // what the model has learned here, see teacher.js; the last is what it is now
@@ -98,7 +99,8 @@ export function state_maker(page, report = () => {}) {
     if (reading.missing) {
       return state;
     }
-    const { off, forced, temperature, top_k, seed } = state;
+    const { off, temperature, top_k, seed } = state;
+    const forced = state.held ?? state.forced;
     state.source = reading.source;
     if (known) {
       state.unseen = words_of(state.text).map(({ id, word }) => {

@@ -6,25 +6,29 @@ import { PAD } from "../subwords.js";
 import { translate } from "../translate.js";
 
 // A teacher: teach(lesson) teaches a lesson (see learn.js) about the sentence of the page, stop()
-// ends that early, and go_back(count) leaves so many of the lessons learned. Meanwhile the state's `learning` is { lesson, losses, num_steps, stopped }; who
+// ends that early, and go_back(count) leaves so many of the lessons learned. Meanwhile the state's
+// `learning` is { number, lesson, losses, num_steps, stopped }, numbers counting what was begun; who
 // makes that null in between ends it without a trace. What came of it is added to `learned`:
 //
-//   text, lesson          what was taught
+//   number, text, lesson  what was taught
 //   model                 what it has become
 //   losses, num_steps     at first and after each step; how many there were to be
 //   alone                 ids of the translation that nothing is forced on, { before, after }
 //   changes               see change_of
 export function make_teacher(update, current) {
+  let begun = 0;
   const teach = async (lesson) => {
     const { page, model: before, off, text, learned, optimizer, rates, num_steps } = current();
-    const is_going_on = () => current().learning?.lesson === lesson;
+    begun += 1;
+    const number = begun;
+    const is_going_on = () => current().learning?.number === number;
     // Lets the browser draw, and others act; gives whether to go on.
     const may_go_on = async () => {
       await new Promise((resolve) => setTimeout(resolve));
       return is_going_on() && !current().learning.stopped;
     };
     let [after, losses] = [before, []];
-    update({ learning: { lesson, losses, num_steps, stopped: false } });
+    update({ learning: { number, lesson, losses, num_steps, stopped: false } });
     const options = { optimizer, learning_rate: rates[optimizer], off };
     for (const { model, loss } of learn(before, lesson, options)) {
       [after, losses] = [model, [...losses, loss]];
@@ -41,7 +45,7 @@ export function make_teacher(update, current) {
     const said = (model) => Array.from(translate(model, lesson.source, { off }), ({ id }) => id);
     const alone = { before: said(before), after: said(after) };
     const brought = lesson.targets.filter((id) => id !== PAD && !alone.before.includes(id));
-    const result = { text, lesson, model: after, losses, num_steps, alone };
+    const result = { number, text, lesson, model: after, losses, num_steps, alone };
     const changes = [];
     update({ learned: [...learned, { ...result, changes }] });
     for (const other of other_sentences(page, learned, result)) {

@@ -74,6 +74,9 @@ export function make_tour(page, update, current) {
   };
   const close = () => stop !== null && (go(null), true);
   const start = () => {
+    if (stop !== null) {
+      return;
+    }
     came_from = document.activeElement.id;
     go(0);
   };

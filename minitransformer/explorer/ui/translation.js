@@ -124,7 +124,8 @@ export function text_of_ids(page, ids) {
 }
 
 function undone({ undo }) {
-  return { forced: undo.at(-1).forced, step: undo.at(-1).step, undo: undo.slice(0, -1) };
+  const { forced, step } = undo.at(-1);
+  return { forced, step, held: null, undo: undo.slice(0, -1) };
 }
 
 // A piece that goes on a word stands close to the one before it.

@@ -76,9 +76,9 @@ export const WORDS = {
     de: "Das Modell wird gelesen …",
   },
   working_said: {
-    en: "The model writes: {count} pieces …",
-    zh: "模型正在写：{count} 个子词……",
-    de: "Das Modell schreibt: {count} Stücke …",
+    en: "The model writes. Pieces so far:",
+    zh: "模型正在写。已写子词：",
+    de: "Das Modell schreibt. Stücke bisher:",
   },
   working_forward: {
     en: "All boxes are being computed …",
@@ -104,19 +104,19 @@ export const WORDS = {
   epoch: { en: "The model", zh: "模型", de: "Das Modell" },
   after_epoch: {
     en: "after epoch {epoch}",
-    zh: "第 {epoch} 个 epoch 之后",
+    zh: "第 {epoch} 轮训练之后",
     de: "nach Epoche {epoch}",
   },
   after_training: { en: "as it was trained", zh: "训练完成时", de: "fertig trainiert" },
   epoch_rounded: {
     en: "Rounded to 8 bits, as all epochs of this page.",
-    zh: "与本页所有 epoch 一样，舍入为 8 位。",
+    zh: "与本页各轮的模型一样，舍入为 8 位。",
     de: "Auf 8 Bit gerundet, wie alle Epochen dieser Seite.",
   },
   hold: {
-    en: "made to write the same after each epoch",
-    zh: "让它在每个 epoch 后写出同样的内容",
-    de: "muss nach jeder Epoche dasselbe schreiben",
+    en: "the same pieces after each epoch",
+    zh: "每一轮之后都用同样的子词",
+    de: "nach jeder Epoche dieselben Stücke",
   },
   // how the next piece is chosen
   way: { en: "Goes on with", zh: "续写方式", de: "Schreibt weiter mit" },
@@ -379,14 +379,14 @@ export const WORDS = {
     de: "nach Schritt {number}: {percent}",
   },
   learned_piece: {
-    en: "Learned: the probability of “{wanted}” went from {before} to {after} in {steps} steps.",
+    en: "Learned: the probability of “{wanted}” went from {before} to {after} (steps: {steps}).",
     zh: "学会了：{steps} 步之内，“{wanted}”的概率从 {before} 变为 {after}。",
-    de: "Gelernt: Die Wahrscheinlichkeit von „{wanted}“ ging in {steps} Schritten von {before} auf {after}.",
+    de: "Gelernt: Die Wahrscheinlichkeit von „{wanted}“ ging von {before} auf {after} (Schritte: {steps}).",
   },
   learned_sentence: {
-    en: "Learned: the probability of a piece of “{wanted}”, in the geometric mean, went from {before} to {after} in {steps} steps.",
+    en: "Learned: the probability of a piece of “{wanted}”, in the geometric mean, went from {before} to {after} (steps: {steps}).",
     zh: "学会了：{steps} 步之内，“{wanted}”中每个子词的概率（几何平均）从 {before} 变为 {after}。",
-    de: "Gelernt: Die Wahrscheinlichkeit eines Stücks von „{wanted}“, im geometrischen Mittel, ging in {steps} Schritten von {before} auf {after}.",
+    de: "Gelernt: Die Wahrscheinlichkeit eines Stücks von „{wanted}“, im geometrischen Mittel, ging von {before} auf {after} (Schritte: {steps}).",
   },
   alone_same: {
     en: "By itself it still writes: “{after}”",
