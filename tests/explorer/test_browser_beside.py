@@ -339,3 +339,12 @@ def test_a_worker_that_fails_is_told_of_and_not_asked_again(fault, driver, both,
     assert page.run(stopped)
     assert [entry for entry in driver.get_log("browser") if "full" not in entry["message"]
             and "oops" not in entry["message"]] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "zh", "de"])
+def test_on_a_small_phone_the_epochs_are_no_wider_than_the_screen(language, both):
+    _, page = both
+    page.be_wide(320)
+    page.open(f"#example=1&language={language}&epoch=3")
+    overflows = "const e = document.getElementById('epochs'); return e.scrollWidth > e.clientWidth"
+    assert not page.run(overflows)
