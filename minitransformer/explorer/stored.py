@@ -17,14 +17,14 @@ import numpy as np
 
 from minitransformer.core.backend import to_host
 
-LARGEST = 12_000_000  # bytes of parameters in float32; with more they are rounded
+LARGEST_FLOAT32 = 12_000_000  # bytes of parameters in float32; with more they are rounded
 BLOCK = 64  # numbers with a scale
 HALF = 16  # bits of a float32 that a bfloat16 has not
 
 
 def bits_of(config):
     """How many bits a number has in the page of such a model, 32 or 8, scales aside."""
-    return 32 if stored_size(config, 32) <= LARGEST else 8
+    return 32 if stored_size(config, 32) <= LARGEST_FLOAT32 else 8
 
 
 def stored_size(config, bits):

@@ -218,7 +218,7 @@ def test_of_a_rounded_model_it_is_said_how_many_sentences_it_translates_otherwis
     sentences = tmp_path / "sentences"
     sentences.write_text("bao gi ku\ndu\n", encoding="utf-8")
     assert "8 bits" not in said("explore", run_copy, "--sentences", sentences).err
-    monkeypatch.setattr(stored, "LARGEST", 0)
+    monkeypatch.setattr(stored, "LARGEST_FLOAT32", 0)
     told = said("explore", run_copy, "--sentences", sentences).err
     assert "rounded to 8 bits; its model translates 0 of 2 sentences otherwise" in told
     in_8_bits = stored.in_8_bits

@@ -65,7 +65,7 @@ def both(driver, model, tmp_path):
     epochs[3].flat.data[:] *= 0.9
     made = []
     for name, shown, change in (
-        ("beside", model, {(stored, "LARGEST"): 0, (pages, "AT_ONCE"): 0}),
+        ("beside", model, {(stored, "LARGEST_FLOAT32"): 0, (pages, "AT_ONCE"): 0}),
         ("here", rounded, {}),
     ):
         with pytest.MonkeyPatch.context() as patch:

@@ -19,7 +19,7 @@ from minitransformer.runs.checkpoint.file import CheckpointError
 @pytest.fixture
 def rounding(monkeypatch):
     """Every model is too large for float32."""
-    monkeypatch.setattr(stored, "LARGEST", 0)
+    monkeypatch.setattr(stored, "LARGEST_FLOAT32", 0)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_earlier_epoch_is_the_model_of_then_rounded(vocabulary):
 
 def test_a_model_too_large_for_float32_is_rounded():
     sizes = dict(d_model=8, num_heads=2, d_ff=8, num_encoder_layers=1, num_decoder_layers=1)
-    largest = stored.LARGEST * 3 // 16  # of parameters
+    largest = stored.LARGEST_FLOAT32 * 3 // 16  # of parameters
     small, large = (
         TransformerConfig.of_vocabulary(largest // 8 + more, **sizes) for more in (-200, 200)
     )
@@ -116,6 +116,9 @@ def test_a_translator_of_multi30k_fits_and_the_paper_s_does_not():
     assert stored.stored_size(fits, 8) < 12_000_000
     with pytest.raises(CheckpointError, match="40,000,000 are the most"):
         require_explorable(TransformerConfig.preset("base", 8000))
+    require_explorable(fits, num_epochs=2)
+    with pytest.raises(CheckpointError, match="and with 3 epochs, has 4"):
+        require_explorable(fits, num_epochs=3)
 
 
 def test_layers_that_would_compute_for_minutes_are_refused():
