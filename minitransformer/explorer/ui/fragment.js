@@ -60,7 +60,7 @@ export function choices_of(fragment, page) {
   }
   const held = forced_in(given.get("held") ?? "", page);
   if (held.length > 0 && !held.includes(null)) {
-    choices.held = held;
+    choices.held = held.map(({ id }) => ({ id, chosen: false }));
   }
   const named = (given.get("off") ?? "").split(" ");
   const off = heads_of(page.model).filter((head) => named.includes(head));
