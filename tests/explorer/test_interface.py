@@ -134,3 +134,24 @@ def test_the_colours_of_text_can_be_read(theme):
 def channels(colour):
     digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
     return [int(digits[i : i + 2], 16) for i in (0, 2, 4)]
+
+
+def test_of_a_worker_s_answers_that_to_what_was_asked_last_is_the_last():
+    told = exported(
+        "engine.js",
+        """(() => {
+             let worker;
+             globalThis.Worker = class { constructor() { worker = this; } postMessage() {} };
+             const page = { config: { kind: "transformer" }, model: {} };
+             const told = [];
+             const arrive = (state, goes, is_last) => told.push(is_last);
+             const engine = m.engine_beside("", "", page, {}, arrive, () => {});
+             engine.update({});
+             engine.go_back(0);
+             for (const answered of [2, 3]) {
+               worker.onmessage({ data: { changed: { language: "en" }, answered } });
+             }
+             return told;
+           })()""",
+    )
+    assert told == [False, True]
