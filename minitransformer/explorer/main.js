@@ -214,6 +214,7 @@ for (const type of ["click", "change", "keydown", "submit"]) {
   main.addEventListener(type, pass_over, { capture: true });
 }
 
+// Nothing here keeps the contents, whose numbers a worker has once more.
 function page_of(contents) {
   return loaded(contents, !contents.works_beside);
 }
