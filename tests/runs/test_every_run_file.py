@@ -290,7 +290,7 @@ ROWS = [
     # What no page can hold
     Row(edited("model", kind="restricted", window=3), "explore",
         "this one is of kind 'restricted'"),
-    Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 12,000,000 are the most"),
+    Row(edited("model", d_model=1024, d_ff=4096), "explore", "and 40,000,000 are the most"),
     # What the log holds
     *(Row(with_a_line(line), "info plot compare train", LINE_IS_DAMAGED, "unfinished") for line in (
         b"[]", b"3", b"{}", b"[" * 10**5, b"\xff", b'{"kind": 3}', b'{"kind": "train"}',

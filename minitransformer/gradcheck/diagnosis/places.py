@@ -81,7 +81,8 @@ def leak(evidence):
     if evidence.slopes or numeric.ndim < 2:
         return ""
     idle = ~numeric.any(axis=-1)  # rows without influence; exact, as central differences cancel
-    if not idle.any() or not same(analytic[~idle], numeric[~idle]):
+    heard = ~idle
+    if not idle.any() or not same(analytic[heard], numeric[heard], evidence.noise[heard]):
         return ""
     if not _idle_for_any_x(evidence, numeric == 0):
         return ""
