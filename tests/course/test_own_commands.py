@@ -376,6 +376,15 @@ def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
     assert all(text in said for text in says)
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
+def test_what_takes_too_long_is_wrong(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.5)
+    text = text_with(relu={"return": "while True:\n        pass\n    return"})
+    assert command("check", written(tmp_path / "own.py", text), "relu") == 1
+    said = capsys.readouterr().out
+    assert "it takes more than 0.5 s: is there a loop that never ends?" in said
+
+
 def test_of_one_function_no_more_is_said(tmp_path, capsys):
     path, before = written(tmp_path / "own.py", text_with(**SLIP)), signal.getsignal(signal.SIGALRM)
     assert command("check", path, "relu") == 0

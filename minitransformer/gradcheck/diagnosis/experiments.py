@@ -13,7 +13,7 @@ TRIALS = 150  # of one diagnosis, at most
 WORK = 6000  # calls of forward in the trials of one diagnosis, about
 WORK_OF_ALL = 10_000_000  # entries that forward is handed in the trials of one pair, about
 MOST_MOVES = 2_000_000  # entries of a Jacobian
-IN_VAIN = 100  # sets of axes tried one after another: of a model, thousands could be
+IN_VAIN = 100  # sets of axes that can be no other size: of a model, thousands could be
 FEW = 6  # trials that a diagnosis may make even so, to see whether a cause holds
 
 
@@ -147,8 +147,9 @@ def resized(evidence, size, wanted):
             if in_vain == IN_VAIN:
                 return
             other = _with_axes(evidence, size, chosen)
-            in_vain = in_vain + 1 if other is None else 0
-            if other is not None:
+            if other is None:
+                in_vain += 1
+            else:
                 found.append(chosen)
                 yield other
 
