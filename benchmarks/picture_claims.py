@@ -191,10 +191,10 @@ def of_optimizers():
     """Each with rates of its own, from too small ones to too large ones; AdamW alone decays."""
     sgd = dict(optimizer="sgd", nesterov=False, weight_decay=0.0)
     sweeps = {
-        "SGD": (dict(sgd, momentum=0.0), (0.03, 0.1, 0.3, 1.0)),
+        "SGD": (dict(sgd, momentum=0.0), (0.03, 0.1, 0.3, 1.0, 3.0)),
         "momentum": (dict(sgd, momentum=0.9), (0.01, 0.03, 0.1, 0.3)),
-        "Adam": (dict(optimizer="adam"), (3e-4, 1e-3, 3e-3, 1e-2)),
-        "AdamW": (dict(optimizer="adamw", weight_decay=0.05), (3e-4, 1e-3, 3e-3, 1e-2)),
+        "Adam": (dict(optimizer="adam"), (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
+        "AdamW": (dict(optimizer="adamw", weight_decay=0.05), (3e-4, 1e-3, 3e-3, 1e-2, 3e-2)),
     }
     rows = {}
     for recipe in ("cnn", "vit"):
