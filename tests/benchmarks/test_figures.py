@@ -12,11 +12,12 @@ import picture_claims
 import processes
 import pytest
 import since_2017
+import table_3
 from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, *ADAPTERS = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, TABLE_3, *ADAPTERS = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for name in (
         "processes-two",
@@ -26,6 +27,7 @@ TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, *ADAPTERS = (
         "fine_tuning",
         "since_2017",
         "covariate_shift",
+        "table_3",
         "adapters-smollm2",
         "adapters-stories260k",
     )
@@ -206,6 +208,7 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     ("docs/language_models.md", table(learned())),
     ("docs/picture_claims.md", covariate_shift.table(SHIFTS).splitlines()),
     *[("docs/picture_claims.md", picture_claims.table(claim).splitlines()) for claim in CLAIMS],
+    *[("docs/table_3.md", part.splitlines()) for part in table_3.table(TABLE_3).split("\n\n")],
     (BLOCKS, [f"# {line}" for line in since(0)]),
     ("lessons/23_an_encoder.py", list(seeds())),
     ("lessons/24_many_machines.py", list(sums())),
