@@ -19,6 +19,7 @@ from minitransformer.runs.run_folder import RunFolder
 from minitransformer.tasks.settings import Data, RecipeError
 
 EXPLODED = 4.0  # times the loss of guessing
+FEW = 100  # classes, of which guessing costs little
 OF_SOME = "consistency", "subword_dropout"  # fields of a training that not all tasks have a use for
 
 TASKS = {
@@ -189,8 +190,11 @@ class Task:
         raise NotImplementedError
 
     def hopeless(self, model):
-        """A loss from which a training does not come back; log of the classes is to guess."""
-        return EXPLODED * math.log(self.num_classes(model))
+        """A loss from which a training does not come back; log of the classes is to guess.
+
+        Of a few classes, a small batch may cost ten times as much in a training that goes well.
+        """
+        return EXPLODED * math.log(max(FEW, self.num_classes(model)))
 
 
 def run_at(path):

@@ -108,7 +108,8 @@ def test_a_model_that_gives_all_answers_alike_has_the_loss_of_guessing(task, tmp
     assert scores["nll"] == pytest.approx(guessing)
     if "perplexity" in scores:
         assert scores["perplexity"] == pytest.approx(logits.shape[-1])
-    assert guessing < trainer.task.hopeless(trainer.model) < 10 * guessing
+    # Six pictures of three classes have cost 11.4 in a training that then got all of them right.
+    assert max(guessing, 12) < trainer.task.hopeless(trainer.model) < max(10 * guessing, 20)
 
 
 OF_A_RECIPE = [
