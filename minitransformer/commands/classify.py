@@ -94,15 +94,15 @@ def _classify(options):
 
 
 def _files(given):
-    """The files that are given, and in place of a folder those in it, in the order of their names.
+    """The files that are given, and in place of a folder those in it and in folders within it.
 
-    What begins with a dot is passed over.
+    They come in the order of their names, and what begins with a dot is passed over.
     """
     files = []
     for path in given:
         if Path(path).is_dir():
             names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-            files += [os.path.join(path, name) for name in names]
+            files += _files([os.path.join(path, name) for name in names])
         else:
             files.append(path)
     return files

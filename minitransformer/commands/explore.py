@@ -157,6 +157,8 @@ def _epochs(run_folder):
         load_model_arrays(models[state["epoch"]], arrays, where=path)
     if not models:
         raise RunError(f"{run_folder.path} has kept the parameters of no epoch; leave out --epochs")
+    kept = f"the slider has the {len(models)} that the run has kept"
+    note(f"{kept}; minitransformer train --average N keeps N")
     return models
 
 

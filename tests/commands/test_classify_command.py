@@ -60,15 +60,16 @@ def test_what_is_no_picture_is_named_and_the_others_are_answered(runs, files, us
         assert says in line
 
 
-def test_of_a_folder_the_files_in_it_are_answered_by_name(runs, files, said, tmp_path):
+def test_of_a_folder_the_files_in_it_and_within_are_answered_by_name(runs, files, said, tmp_path):
     folder = tmp_path / "pictures"
-    folder.mkdir()
-    for name, other in (("b", "red"), ("a", "green"), (".c", "blue")):
+    (folder / "more").mkdir(parents=True)
+    for name, other in (("b", "red"), ("a", "green"), (".c", "blue"), ("more/a", "red")):
         (folder / f"{name}.png").write_bytes(files[other].read_bytes())
     out = rows(said("classify", runs["classify"], folder, files["blue"], "--top", 1).out)
     assert [row[:2] for row in out] == [
         [str(folder / "a.png"), "green"],
         [str(folder / "b.png"), "red"],
+        [str(folder / "more/a.png"), "red"],
         [str(files["blue"]), "blue"],
     ]
 

@@ -65,6 +65,14 @@ const wait = () => setTimeout(() => {
 });
 wait();
 """  # as the curve grows: how many points it has had, and how often the page was drawn
+STOP_AT_THE_FIRST_CHANGE = """
+new MutationObserver((_, observer) => {
+  if (document.querySelector(".changes li")) {
+    observer.disconnect();
+    document.getElementById("stop").click();
+  }
+}).observe(document.getElementById("lesson"), { childList: true });
+"""
 
 
 class Page:
@@ -252,8 +260,19 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     assert difference != 0
     assert page.one("#switch-1").get_attribute("aria-checked") == "false"
     assert page.one("[id='box-decoder.1.cross'] text").text == "Cross-attention (−1)"
+    page.click("#heads-0")
+    assert page.all(".off > .lines") == []
+    page.click("#heads-1")
+    assert page.one("#view-shown h2").text.startswith("Head 2, off")
+    assert page.all(".off > .lines")  # which is paler
     page.click("#all-on")
-    assert page.all(".changed") == []
+    assert page.all(".changed, .off") == []
+
+
+def test_each_button_of_a_head_has_a_name_of_its_own(page):
+    page.open("#example=1&view=attention")
+    names = [button.accessible_name for button in page.all(".heads button")]
+    assert len(set(names)) == len(names) == 4
 
 
 def test_a_chosen_piece_that_is_no_longer_likely_has_its_probability(page):
@@ -268,7 +287,7 @@ def test_a_chosen_piece_that_is_no_longer_likely_has_its_probability(page):
     assert chosen not in page.texts(".bar-row .piece")
     (shown,) = page.texts(".end.is-next")
     page.click("#view-gradients")
-    assert shown.split(" · ")[1] in page.one("#view-shown p").text
+    assert shown.split(" · ")[1] in page.texts("#view-shown p")[0]
     assert shown.split(" · ")[1] in page.one("#steps .chosen").get_attribute("aria-label")
     assert numbers(shown.split(" · ")[1])[0] > 0
 
@@ -762,6 +781,19 @@ def test_the_first_visit_is_shown_around_and_the_next_is_not(page):
     assert page.all("#tour") == []
 
 
+@pytest.mark.parametrize(("chosen", "view"), [(None, "next"), ("gradients", "gradients")])
+def test_after_the_tour_the_view_is_as_before_or_the_one_that_was_chosen_since(page, chosen, view):
+    page.open("#example=1&view=next")
+    page.click("#start-tour")
+    for _ in range(5):
+        page.click("#tour-next")
+    assert page.one("#view-learn").get_attribute("aria-checked") == "true"
+    if chosen:
+        page.click(f"#view-{chosen}")
+    page.click("#tour-skip")
+    assert page.one(f"#view-{view}").get_attribute("aria-checked") == "true"
+
+
 @pytest.mark.parametrize("width", [1400, PHONE])
 def test_of_the_tour_the_title_can_be_seen_and_no_stop_lies_under_its_card(page, width):
     page.be_wide(width)
@@ -920,7 +952,7 @@ def test_a_sentence_is_learned_by_keys_alone(page, model):
     losses, after = after_learning(lesson(model, sentences()[1], wanted=wanted))
     assert curve(page) == pytest.approx(np.exp(-np.array(losses)), abs=0.0005)
     assert page.one("#sentence").text == greedy_translation(after, sentences()[1])
-    assert page.one("#live-learned").get_attribute("textContent") == page.one("#outcome").text
+    assert page.texts("#live-learned") == page.texts("#outcome")
     page.tab_to("undo_learning")
     page.press(Keys.ENTER)
     assert page.focused() == "view-learn"
@@ -1028,11 +1060,24 @@ def test_learning_that_is_stopped_leaves_what_was_learned_until_then(page, model
     page.click("#num_steps-40")
     page.teach("if (count === 4) { document.getElementById('stop').click(); }")
     assert len(page.texts(".readings li")) == 4
-    assert page.one("#outcome").text.endswith("(steps: 3).")
-    assert page.texts(".changes li") == []
+    assert page.one("#outcome").text.endswith("(steps: 3). It was stopped at step 3 of 40.")
+    assert page.texts(".curve .step")[:2] == ["0", "3"]  # so wide is the curve
+    assert len(page.texts(".changes li")) == len(sentences()) - 1  # the others were looked at
+    assert "no examples" not in page.one("#lesson").text
     page.click("#as_trained")
     page.teach("if (count === 1) { document.getElementById('stop').click(); }")  # before the first
     assert page.texts("#learned, #lesson") == ["", ""]
+
+
+def test_looking_at_other_sentences_can_be_stopped_and_it_says_so(page):
+    page.open("#example=1&view=learn&step=2")
+    page.run(STOP_AT_THE_FIRST_CHANGE)
+    page.teach()
+    others = len(sentences()) - 1
+    seen = len(page.texts(".changes li"))
+    assert 0 < seen < others
+    assert f"it has looked at {seen} of {others} sentences" in page.one("#lesson").text
+    assert "stopped at step" not in page.one("#lesson").text
 
 
 def test_what_is_undone_while_it_is_learned_does_not_come_back(page):

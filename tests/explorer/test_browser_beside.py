@@ -347,9 +347,12 @@ def test_a_worker_that_fails_is_told_of_and_not_asked_again(fault, driver, both,
 
 
 @pytest.mark.parametrize("language", ["en", "zh", "de"])
-def test_on_a_small_phone_the_epochs_are_no_wider_than_the_screen(language, both):
+def test_on_a_small_phone_the_epochs_stand_on_one_line_of_the_screen(language, both):
     _, page = both
     page.be_wide(320)
     page.open(f"#example=1&language={language}&epoch=3")
     overflows = "const e = document.getElementById('epochs'); return e.scrollWidth > e.clientWidth"
     assert not page.run(overflows)
+    boxes = [one.rect for one in page.all("label[for=epoch], #epoch, output[for=epoch]")]
+    middles = [box["y"] + box["height"] / 2 for box in boxes]
+    assert max(middles) - min(middles) < 4

@@ -18,6 +18,7 @@ export function attention_view(state, update) {
   const ways = ["lines", "matrix"].map((value) => worded(value, say(value)));
   const weights = run.attention(name); // (H, T, S)
   const view = { ...looking(state), weights: head_of(weights, state.head) };
+  const is_off = state.off.has(`${name}.${state.head}`);
   return [
     h(
       "div",
@@ -37,13 +38,17 @@ export function attention_view(state, update) {
     h(
       "div",
       { class: "row spread" },
-      h("h2", {}, say("head", { number: state.head + 1 })),
+      h("h2", {}, say(is_off ? "head_is_off" : "head", { number: state.head + 1 })),
       choice("drawn", say("drawn"), ways, state.drawn, (drawn) => update({ drawn }), {
         class: "segments",
       }),
     ),
     h("p", { class: "hint" }, say(`${state.drawn}_hint`)),
-    state.drawn === "lines" ? lines(state, view, update) : matrix(state, view, update),
+    h(
+      "div",
+      { class: is_off && "off" },
+      state.drawn === "lines" ? lines(state, view, update) : matrix(state, view, update),
+    ),
     h("p", { id: "weight", class: "hint readout" }, " "),
   ];
 }
@@ -92,7 +97,7 @@ function heads(state, name, weights, update) {
         class: "switch",
         style: grid_area(value, 1),
         "aria-checked": String(on),
-        "aria-label": say("head", { number: value + 1 }),
+        "aria-label": say("switch_of", { number: value + 1 }),
         onclick: () => update({ off: toggled(off, `${name}.${value}`) }),
       },
       on ? say("on") : say("off"),

@@ -34,9 +34,7 @@ function slider(state, update) {
   return h(
     "div",
     { class: "row" },
-    h("label", { for: "epoch" }, say("epoch")),
-    box,
-    label,
+    h("div", { class: "slider" }, h("label", { for: "epoch" }, say("epoch")), box, label),
     steps && hold(state, update),
     value < last && h("span", { class: "hint" }, say("epoch_rounded")),
   );

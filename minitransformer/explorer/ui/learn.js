@@ -51,15 +51,18 @@ export function learned_views(teacher) {
   ];
 }
 
-// A sentence about what has just been learned.
-function what_was_learned(state, { lesson, losses }) {
+// What has just been learned, in words.
+function what_was_learned(state, { lesson, losses, num_steps }) {
+  const step = losses.length - 1;
   const values = {
     ...lesson_words(state, { lesson }),
     before: percent(probability_of(losses[0])),
     after: percent(probability_of(losses.at(-1))),
-    steps: losses.length - 1,
+    steps: step,
   };
-  return state.say(`learned_${kind_of(lesson)}`, values);
+  const learned = state.say(`learned_${kind_of(lesson)}`, values);
+  const stopped = step < num_steps && state.say("stopped_at_step", { step, steps: num_steps });
+  return [learned, stopped].filter(Boolean).join(" ");
 }
 
 function lesson_shown(state) {
@@ -71,13 +74,14 @@ function lesson_shown(state) {
   }
   const { losses, num_steps } = shown;
   const kind = kind_of(shown.lesson);
-  const progress = say("at_step", { step: Math.max(losses.length - 1, 0), steps: num_steps });
+  const is_over = shown.number === last?.number;
+  const step = Math.max(losses.length - 1, 0);
+  const progress = say("at_step", { step, steps: num_steps });
+  const title = say(`curve_of_${kind}`);
   return [
     h("h2", {}, say("lesson_title", lesson_words(state, shown))),
-    curve(state, say(`curve_of_${kind}`), losses.map(probability_of), num_steps),
-    ...(shown.number === last?.number
-      ? outcome(state, last)
-      : [h("p", { class: "hint" }, progress)]),
+    curve(state, title, losses.map(probability_of), is_over ? step : num_steps),
+    ...(is_over ? outcome(state, last) : [h("p", { class: "hint" }, progress)]),
   ];
 }
 
@@ -219,7 +223,7 @@ function start_and_stop({ say, learning }, stop) {
 
 function outcome(state, last) {
   const { say, page, learning } = state;
-  const { alone, changes } = last;
+  const { alone, changes, num_others } = last;
   const [before, after] = [alone.before, alone.after].map((ids) => text_of_ids(page, ids));
   const counts = VERDICTS.map((verdict) => [
     say(`verdict_${verdict}`),
@@ -231,7 +235,10 @@ function outcome(state, last) {
     h("p", {}, say(before === after ? "alone_same" : "alone_other", { before, after })),
     h("h2", {}, say("what_else")),
     learning && h("p", { class: "hint" }, say("looks_at_others")),
-    changes.length === 0 && !learning && h("p", { class: "hint" }, say("no_others")),
+    num_others === 0 && h("p", { class: "hint" }, say("no_others")),
+    changes.length < num_others &&
+      !learning &&
+      h("p", { class: "hint" }, say("stopped_at_other", { count: changes.length, others: num_others })),
     changes.length > 0 && h("p", { class: "hint" }, say("what_else_text")),
     changes.length > 0 && h("p", { id: "counted" }, counted.join(" · ")),
     h("ul", { class: "changes" }, changes.map((change) => change_item(state, change))),

@@ -18,7 +18,7 @@ export function signed(number, digits = 3) {
 
 export function percent(probability) {
   const value = 100 * probability;
-  return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)} %`;
+  return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)}\u00a0%`; // on one line
 }
 
 // A whole number as all languages can read it: 1 051 136. Of the others the point is decimal.

@@ -5,16 +5,17 @@ import { learn, lesson_of_sentence, recited } from "../learn.js";
 import { PAD } from "../subwords.js";
 import { translate } from "../translate.js";
 
-// A teacher: teach(lesson) teaches a lesson (see learn.js) about the sentence of the page, stop()
-// ends that early, and go_back(count) leaves so many of the lessons learned. Meanwhile the state's
-// `learning` is { number, lesson, losses, num_steps, stopped }, numbers counting what was begun; who
-// makes that null in between ends it without a trace. What came of it is added to `learned`:
+// A teacher: teach(lesson) teaches a lesson (see learn.js) about the sentence of the page, and looks
+// at the others; stop() ends early the one or the other, and go_back(count) leaves so many of the
+// lessons learned. Meanwhile the state's `learning` is { number, lesson, losses, num_steps, stopped },
+// numbers counting what was begun; who makes that null in between ends it without a trace. What came
+// of it is added to `learned`:
 //
 //   number, text, lesson  what was taught
 //   model                 what it has become
 //   losses, num_steps     at first and after each step; how many there were to be
 //   alone                 ids of the translation that nothing is forced on, { before, after }
-//   changes               see change_of
+//   changes, num_others   see change_of; how many other sentences there are
 export function make_teacher(update, current) {
   let begun = 0;
   const teach = async (lesson) => {
@@ -42,18 +43,22 @@ export function make_teacher(update, current) {
       end();
       return;
     }
+    update({ learning: { ...current().learning, stopped: false } }); // what follows can be, too
     const said = (model) => Array.from(translate(model, lesson.source, { off }), ({ id }) => id);
     const alone = { before: said(before), after: said(after) };
     const brought = lesson.targets.filter((id) => id !== PAD && !alone.before.includes(id));
-    const result = { number, text, lesson, model: after, losses, num_steps, alone };
+    const others = other_sentences(page, learned, { text, lesson });
+    const num_others = others.length;
+    const result = { number, text, lesson, model: after, losses, num_steps, alone, num_others };
     const changes = [];
-    update({ learned: [...learned, { ...result, changes }] });
-    for (const other of other_sentences(page, learned, result)) {
+    const tell = () => update({ learned: [...learned, { ...result, changes }] });
+    tell();
+    for (const other of others) {
       if (!(await may_go_on())) {
         break;
       }
       changes.push(change_of(page, other, { before, after, off, brought }));
-      update({ learned: [...learned, { ...result, changes }] });
+      tell();
     }
     end();
   };

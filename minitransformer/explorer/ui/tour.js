@@ -13,8 +13,9 @@ const ALL_STOPS = [
   { at: "architecture", words: "tour_7", choices: {} },
 ];
 
-// A tour, which `start` begins, and `again` draws anew, as after another language was chosen. The
-// focus comes back to where it was, on a first visit to the button that begins the tour.
+// A tour, which `start` begins, and `again` draws anew, as after another language was chosen. At its
+// end the view is as before, unless the reader has chosen one since, and the focus is where it was, on
+// a first visit on the button that begins the tour.
 export function make_tour(page, update, current) {
   const card = h("div", {
     id: "tour",
@@ -26,6 +27,8 @@ export function make_tour(page, update, current) {
   const stops = ALL_STOPS.filter(({ choices: { view } }) => !view || views.includes(view));
   let stop = null;
   let came_from = null; // the id of what had the focus before
+  let before = null; // { view, box } when it began
+  let toured = null; // the view that it has chosen since
 
   const draw = () => {
     document.querySelector(".is-toured")?.classList.remove("is-toured");
@@ -63,8 +66,14 @@ export function make_tour(page, update, current) {
     stop = to;
     if (to === null) {
       remember();
+      const { view, box } = current();
+      if (view === toured && box === null) {
+        update(before);
+      }
     } else {
-      update(stops[to].choices);
+      const { choices } = stops[to];
+      toured = choices.view ?? toured;
+      update(choices);
     }
     draw();
     if (to === null && has_focus) {
@@ -78,6 +87,8 @@ export function make_tour(page, update, current) {
       return;
     }
     came_from = document.activeElement.id;
+    const { view, box } = current();
+    [before, toured] = [{ view, box }, null];
     go(0);
   };
   return { start, close, again: () => stop !== null && draw() };

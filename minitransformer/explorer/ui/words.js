@@ -107,7 +107,7 @@ export const WORDS = {
     zh: "第 {epoch} 轮训练之后",
     de: "nach Epoche {epoch}",
   },
-  after_training: { en: "as it was trained", zh: "训练完成时", de: "fertig trainiert" },
+  after_training: { en: "chosen in the end", zh: "最后选定的", de: "am Ende gewählt" },
   epoch_rounded: {
     en: "Rounded to 8 bits, as all epochs of this page.",
     zh: "与本页各轮的模型一样，舍入为 8 位。",
@@ -236,6 +236,16 @@ export const WORDS = {
     de: "Jeder der {count} Köpfe schaut auf seine Weise. In den kleinen Bildern schaut eine Zeile auf Spalten: je kräftiger, desto mehr. Schalte einen Kopf aus, und alles wird neu berechnet.",
   },
   switches: { en: "Heads on or off", zh: "打开或关闭注意力头", de: "Köpfe an oder aus" },
+  switch_of: {
+    en: "Head {number}, on or off",
+    zh: "头 {number}：开或关",
+    de: "Kopf {number}, an oder aus",
+  },
+  head_is_off: {
+    en: "Head {number}, off: what it finds is not used",
+    zh: "头 {number}（已关闭）：它找到的不被使用",
+    de: "Kopf {number}, aus: Was er findet, wird nicht benutzt",
+  },
   on: { en: "on", zh: "开", de: "an" },
   off: { en: "off", zh: "关", de: "aus" },
   drawn: { en: "How it is drawn", zh: "画法", de: "Wie es gezeichnet ist" },
@@ -317,9 +327,9 @@ export const WORDS = {
   },
   // learning
   learn_text: {
-    en: "One step of gradient descent moves all numbers of the model a little, so that what you want becomes likelier. Watch it learn, and what that does to other sentences.",
-    zh: "梯度下降的一步把模型的所有参数都移动一点，使你想要的更可能。看它怎样学会，以及别的句子因此怎样变化。",
-    de: "Ein Schritt des Gradientenabstiegs ändert alle Zahlen des Modells ein wenig, sodass das Gewünschte wahrscheinlicher wird. Sieh, wie es lernt, und was das mit anderen Sätzen macht.",
+    en: "A step moves all numbers of the model a little, by their gradients, so that what you want becomes likelier. Watch it learn, and what that does to other sentences.",
+    zh: "每一步都按梯度把模型的所有参数移动一点，使你想要的更可能。看它怎样学会，以及别的句子因此怎样变化。",
+    de: "Ein Schritt ändert alle Zahlen des Modells ein wenig, nach ihren Gradienten, sodass das Gewünschte wahrscheinlicher wird. Sieh, wie es lernt, und was das mit anderen Sätzen macht.",
   },
   teaching: { en: "What to learn", zh: "学什么", de: "Was es lernen soll" },
   teach_piece: { en: "The selected piece", zh: "选中的子词", de: "Das gewählte Stück" },
@@ -387,6 +397,16 @@ export const WORDS = {
     en: "Learned: the probability of a piece of “{wanted}”, in the geometric mean, went from {before} to {after} (steps: {steps}).",
     zh: "学会了：{steps} 步之内，“{wanted}”中每个子词的概率（几何平均）从 {before} 变为 {after}。",
     de: "Gelernt: Die Wahrscheinlichkeit eines Stücks von „{wanted}“, im geometrischen Mittel, ging von {before} auf {after} (Schritte: {steps}).",
+  },
+  stopped_at_step: {
+    en: "It was stopped at step {step} of {steps}.",
+    zh: "共 {steps} 步，停在第 {step} 步。",
+    de: "Bei Schritt {step} von {steps} wurde es angehalten.",
+  },
+  stopped_at_other: {
+    en: "That was stopped: it has looked at {count} of {others} sentences.",
+    zh: "已停止：{others} 个句子中看了 {count} 个。",
+    de: "Das wurde angehalten: {count} von {others} Sätzen hat es sich angesehen.",
   },
   alone_same: {
     en: "By itself it still writes: “{after}”",
