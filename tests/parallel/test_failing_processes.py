@@ -59,7 +59,7 @@ def _go_on(recipe, run_folder):
 
 
 @pytest.mark.parametrize(
-    ("processes", "kills"), [(3, 1), pytest.param(2, 40, marks=pytest.mark.slow)]
+    ("processes", "kills"), [(3, 1), pytest.param(2, 20, marks=pytest.mark.slow)]
 )
 def test_a_process_that_is_killed_ends_all_and_is_named_and_nothing_is_lost(
     recipe, whole, tmp_path, processes, kills
