@@ -40,7 +40,9 @@ def add(parser):
         "answered, and the exit status is 1."
     )
     add_run_folder(parser)
-    parser.add_argument("picture", nargs="+", help="a PNG or JPEG file, or a folder of such files")
+    parser.add_argument(
+        "picture", nargs="+", help="a PNG or JPEG file, or a folder of such files, or of folders"
+    )
     parser.add_argument(
         "--top",
         type=positive,
@@ -94,18 +96,22 @@ def _classify(options):
 
 
 def _files(given):
-    """The files that are given, and in place of a folder those in it and in folders within it.
+    """The files that are given, and in place of a folder those in it, then those of folders within.
 
     They come in the order of their names, and what begins with a dot is passed over.
     """
     files = []
     for path in given:
-        if Path(path).is_dir():
-            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-            files += _files([os.path.join(path, name) for name in names])
-        else:
+        if not Path(path).is_dir():
             files.append(path)
+        for folder, folders, names in os.walk(path):
+            folders[:] = _shown(folders)
+            files += [os.path.join(folder, name) for name in _shown(names)]
     return files
+
+
+def _shown(names):
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def _lines(path, likeliest, as_json):

@@ -54,7 +54,7 @@ def add(parser):
         "--epochs",
         action="store_true",
         help="put the parameters after each epoch that the run has kept into the page, too, in 8 "
-        "bits; minitransformer train --average N keeps N of them",
+        "bits; minitransformer train --average N keeps the last N at least",
     )
     parser.add_argument(
         "--own",
@@ -157,8 +157,10 @@ def _epochs(run_folder):
         load_model_arrays(models[state["epoch"]], arrays, where=path)
     if not models:
         raise RunError(f"{run_folder.path} has kept the parameters of no epoch; leave out --epochs")
-    kept = f"the slider has the {len(models)} that the run has kept"
-    note(f"{kept}; minitransformer train --average N keeps N")
+    note(
+        f"the slider has the {len(models)} epochs that the run has kept; minitransformer train "
+        "--average N keeps the last N at least"
+    )
     return models
 
 

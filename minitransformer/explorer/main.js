@@ -116,17 +116,20 @@ const draw = renderer([
   },
   foot_view,
 ]);
+let left_at = null; // how far down the page was when a box was opened
+let place = { view: first_choices.view, box: first_choices.box }; // what was asked for last
 const tour = make_tour(
   page,
   (changes) => update(changes, false),
   () => state,
+  () => place,
 );
-
-let left_at = null; // how far down the page was when a box was opened
 
 // `goes`: whether it is a person's step from place to place, which the back button takes back.
 function update(changes, goes = true) {
   left_at = changes.box ? scrollY : left_at;
+  const { view = place.view, box = place.box } = changes;
+  place = { view, box };
   asked("update")(changes, goes);
 }
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from minitransformer.core.backend import to_host
 
-LARGEST_FLOAT32 = 12_000_000  # bytes of parameters in float32; with more they are rounded
+LARGEST_FLOAT32 = 12_000_000  # characters of float32 in a page; with more they are rounded
 BLOCK = 64  # numbers with a scale
 HALF = 16  # bits of a float32 that a bfloat16 has not
 

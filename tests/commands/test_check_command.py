@@ -164,6 +164,8 @@ def test_the_file_is_found(right, wrong, here, named, answer, tmp_path, monkeypa
 
 @pytest.mark.parametrize(("content", "named", "says"), [
     (ANSWER, "mine/ex07.py", "there is no file mine/ex07.py"),  # and another does not replace it
+    (ANSWER, "ex08", "there is no answers/ex08.py, ../answers/ex08.py, lessons/exercises/ex08.py, "
+     "exercises/ex08.py, ex08.py here"),
     ("1 / 0", "ex07", "ZeroDivisionError"),
     (ANSWER, "ex08 --file ex07.py",
      f"ex07.py has no function of ex08, such as {parts_of('ex08')[0].functions[0]}\n"),

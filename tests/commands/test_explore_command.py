@@ -206,7 +206,7 @@ def test_the_epochs_that_a_run_has_kept_enter_a_page_if_asked(run_copy, said, ca
     told = said("explore", run_copy, "--epochs").err
     kept = [int(path.stem.split("-")[1]) for path in RunFolder(run_copy).epoch_files()]
     assert [entry["epoch"] for entry in contents(page)["epochs"]] == kept != []
-    assert f"the slider has the {len(kept)} that the run has kept" in told
+    assert f"the slider has the {len(kept)} epochs that the run has kept" in told
     for path in RunFolder(run_copy).epoch_files():
         path.unlink()
     assert main(["explore", str(run_copy), "--epochs"]) == 1

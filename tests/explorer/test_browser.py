@@ -265,6 +265,8 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     page.click("#heads-1")
     assert page.one("#view-shown h2").text.startswith("Head 2, off")
     assert page.all(".off > .lines")  # which is paler
+    page.click("#drawn-matrix")
+    assert page.all(".off > .scroll")
     page.click("#all-on")
     assert page.all(".changed, .off") == []
 
@@ -794,6 +796,17 @@ def test_after_the_tour_the_view_is_as_before_or_the_one_that_was_chosen_since(p
     assert page.one(f"#view-{view}").get_attribute("aria-checked") == "true"
 
 
+def test_who_has_taught_the_model_on_the_tour_stays_with_what_it_learned(page):
+    page.open("#example=1&view=next")
+    page.click("#start-tour")
+    for _ in range(5):
+        page.click("#tour-next")
+    page.teach()
+    page.click("#tour-next")
+    page.click("#tour-next")  # the end
+    assert page.one("#outcome").is_displayed()
+
+
 @pytest.mark.parametrize("width", [1400, PHONE])
 def test_of_the_tour_the_title_can_be_seen_and_no_stop_lies_under_its_card(page, width):
     page.be_wide(width)
@@ -1076,8 +1089,15 @@ def test_looking_at_other_sentences_can_be_stopped_and_it_says_so(page):
     others = len(sentences()) - 1
     seen = len(page.texts(".changes li"))
     assert 0 < seen < others
-    assert f"it has looked at {seen} of {others} sentences" in page.one("#lesson").text
+    assert f"Stopped after {seen} of {others} sentences." in page.texts("#lesson p")
     assert "stopped at step" not in page.one("#lesson").text
+
+
+def test_who_stops_in_the_last_step_has_stopped_looking_at_others(page):
+    page.open("#example=1&view=learn&step=2")
+    page.click("#num_steps-4")
+    page.teach("if (count === 5) { document.getElementById('stop').click(); }")
+    assert f"Stopped after 0 of {len(sentences()) - 1} sentences." in page.texts("#lesson p")
 
 
 def test_what_is_undone_while_it_is_learned_does_not_come_back(page):

@@ -234,13 +234,13 @@ USES = [loaded, information, resumed]
 
 
 @pytest.mark.parametrize(
-    ("first", "number"), [(0, 100), pytest.param(100, 300, marks=pytest.mark.slow)]
+    ("first", "end"), [(0, 100), pytest.param(100, 300, marks=pytest.mark.slow)]
 )
-def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, first, number, tmp_path, fuzz_cases):
+def test_a_damaged_run_loads_as_it_was_or_says_why_not(runs, first, end, tmp_path, fuzz_cases):
     original, other = runs
     expected = acceptable(original, tmp_path)
     refused = dict.fromkeys(HARM, 0)
-    for seed in islice(fuzz_cases(number), first, None):
+    for seed in islice(fuzz_cases(end), first, None):
         rng = random.Random(seed)
         run = shutil.copytree(original, tmp_path / "run")
         finished = rng.random() < 0.5

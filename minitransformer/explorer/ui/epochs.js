@@ -13,9 +13,9 @@ export function epochs_view(update) {
 
 function slider(state, update) {
   const { say, page, epoch, steps } = state;
-  const last = page.epochs.length; // behind them all, the model as it was trained
+  const last = page.epochs.length; // behind them all, the model of the run
   const words = (at) =>
-    at < last ? say("after_epoch", { epoch: page.epochs[at].epoch }) : say("after_training");
+    at < last ? say("after_epoch", { epoch: page.epochs[at].epoch }) : say("of_the_run");
   const value = epoch ?? last;
   const box = h("input", {
     id: "epoch",

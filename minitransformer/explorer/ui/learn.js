@@ -238,7 +238,7 @@ function outcome(state, last) {
     num_others === 0 && h("p", { class: "hint" }, say("no_others")),
     changes.length < num_others &&
       !learning &&
-      h("p", { class: "hint" }, say("stopped_at_other", { count: changes.length, others: num_others })),
+      h("p", { class: "hint" }, say("stopped_at_other", { count: changes.length, num_others })),
     changes.length > 0 && h("p", { class: "hint" }, say("what_else_text")),
     changes.length > 0 && h("p", { id: "counted" }, counted.join(" · ")),
     h("ul", { class: "changes" }, changes.map((change) => change_item(state, change))),

@@ -16,7 +16,7 @@ export const FIRST_CHOICES = {
   forced: [], // { id, chosen }: what the translation has to begin with
   held: null, // what it is made to write in place of all that, likewise; see epochs.js
   undo: [], // earlier values of `forced`
-  epoch: null, // the number of an entry of page.epochs, or null for the model as trained
+  epoch: null, // the number of an entry of page.epochs, or null for the run's model
   learned: [], // what the model has learned here, see teacher.js; the last is what it is now
   learning: null, // or what it is learning
   off: ALL_HEADS_ON, // names of heads, such as "encoder.0.self.2"

@@ -43,7 +43,9 @@ export function make_teacher(update, current) {
       end();
       return;
     }
-    update({ learning: { ...current().learning, stopped: false } }); // what follows can be, too
+    if (losses.length <= num_steps) {
+      update({ learning: { ...current().learning, stopped: false } }); // what follows can be, too
+    }
     const said = (model) => Array.from(translate(model, lesson.source, { off }), ({ id }) => id);
     const alone = { before: said(before), after: said(after) };
     const brought = lesson.targets.filter((id) => id !== PAD && !alone.before.includes(id));

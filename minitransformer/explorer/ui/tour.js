@@ -14,9 +14,9 @@ const ALL_STOPS = [
 ];
 
 // A tour, which `start` begins, and `again` draws anew, as after another language was chosen. At its
-// end the view is as before, unless the reader has chosen one since, and the focus is where it was, on
-// a first visit on the button that begins the tour.
-export function make_tour(page, update, current) {
+// end the view is as before, and the focus is where it was, on a first visit on the button that begins
+// the tour. `place` gives { view, box }, what was asked for last.
+export function make_tour(page, update, current, place) {
   const card = h("div", {
     id: "tour",
     role: "dialog",
@@ -27,7 +27,7 @@ export function make_tour(page, update, current) {
   const stops = ALL_STOPS.filter(({ choices: { view } }) => !view || views.includes(view));
   let stop = null;
   let came_from = null; // the id of what had the focus before
-  let before = null; // { view, box } when it began
+  let [before, learned_before] = [null, 0]; // the place where it began, and how much was learned
   let toured = null; // the view that it has chosen since
 
   const draw = () => {
@@ -61,13 +61,20 @@ export function make_tour(page, update, current) {
     card.querySelector("#tour-next").focus({ preventScroll: true });
   };
 
+  // Who has gone elsewhere since, or has taught the model something, stays there.
+  const leads_back = () => {
+    const { view, box } = place();
+    const { learning, learned } = current();
+    const has_taught = learning !== null || learned.length > learned_before;
+    return view === toured && box === null && !has_taught;
+  };
+
   const go = (to) => {
     const has_focus = card.contains(document.activeElement);
     stop = to;
     if (to === null) {
       remember();
-      const { view, box } = current();
-      if (view === toured && box === null) {
+      if (leads_back()) {
         update(before);
       }
     } else {
@@ -87,8 +94,7 @@ export function make_tour(page, update, current) {
       return;
     }
     came_from = document.activeElement.id;
-    const { view, box } = current();
-    [before, toured] = [{ view, box }, null];
+    [before, learned_before, toured] = [place(), current().learned.length, null];
     go(0);
   };
   return { start, close, again: () => stop !== null && draw() };

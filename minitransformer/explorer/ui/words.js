@@ -107,7 +107,7 @@ export const WORDS = {
     zh: "第 {epoch} 轮训练之后",
     de: "nach Epoche {epoch}",
   },
-  after_training: { en: "chosen in the end", zh: "最后选定的", de: "am Ende gewählt" },
+  of_the_run: { en: "as the run has it", zh: "本次训练的结果", de: "wie der Lauf es hat" },
   epoch_rounded: {
     en: "Rounded to 8 bits, as all epochs of this page.",
     zh: "与本页各轮的模型一样，舍入为 8 位。",
@@ -243,7 +243,7 @@ export const WORDS = {
   },
   head_is_off: {
     en: "Head {number}, off: what it finds is not used",
-    zh: "头 {number}（已关闭）：它找到的不被使用",
+    zh: "头 {number}（已关闭）：它的结果不参与计算",
     de: "Kopf {number}, aus: Was er findet, wird nicht benutzt",
   },
   on: { en: "on", zh: "开", de: "an" },
@@ -404,9 +404,9 @@ export const WORDS = {
     de: "Bei Schritt {step} von {steps} wurde es angehalten.",
   },
   stopped_at_other: {
-    en: "That was stopped: it has looked at {count} of {others} sentences.",
-    zh: "已停止：{others} 个句子中看了 {count} 个。",
-    de: "Das wurde angehalten: {count} von {others} Sätzen hat es sich angesehen.",
+    en: "Stopped after {count} of {num_others} sentences.",
+    zh: "看了 {num_others} 个句子中的 {count} 个，已停止。",
+    de: "Angehalten nach {count} von {num_others} Sätzen.",
   },
   alone_same: {
     en: "By itself it still writes: “{after}”",
@@ -739,7 +739,7 @@ export const WORDS = {
   },
   tour_6: {
     en: "Teach it: by gradient steps towards the selected piece, or a sentence of yours. What it learns, and what it forgets, you see here.",
-    zh: "教它：朝选中的子词或你的句子走几步梯度下降。它学到什么、忘掉什么，都在这里。",
+    zh: "教它：朝选中的子词或你的句子按梯度走几步。它学到什么、忘掉什么，都在这里。",
     de: "Bring ihm etwas bei: mit Gradientenschritten zum gewählten Stück oder zu deinem Satz. Was es lernt und was es vergisst, siehst du hier.",
   },
   tour_7: {
