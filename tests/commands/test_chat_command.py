@@ -10,6 +10,8 @@ from tiny_translator import status_of
 from minitransformer.commands.cli import main
 from minitransformer.inference.conversation import Conversation
 from minitransformer.inference.generator import TextGenerator
+from minitransformer.models.language_model_config import LanguageModelConfig
+from minitransformer.runs.run_folder import RunFolder
 from minitransformer.runs.weights import known
 
 
@@ -107,3 +109,6 @@ def test_smollm2_knows_the_capital_of_france(tmp_path, said):
     said("import", "smollm2", "--run-folder", tmp_path / "run")
     out = said("chat", tmp_path / "run", "What is the capital of France?", "And of Germany?").out
     assert out == "The capital of France is Paris.\nThe capital of Germany is Berlin.\n"
+    config, _ = RunFolder(tmp_path / "run").load_config()
+    of_gguf = dict(pad_id=config.pad_id, rotary_pairs="neighbours")
+    assert config == LanguageModelConfig.preset("smollm2-135m", **of_gguf)
