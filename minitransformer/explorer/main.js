@@ -44,8 +44,10 @@ const is_first_visit = location.hash === "" && !was_seen();
 const main = document.querySelector("main");
 const working_words = document.getElementById("working");
 let left_from = null; // what had the focus when something was asked for last
+let num_asked = 0; // how often something was asked for
 // What is asked of the engine, which answers by a state.
 const asked = (what) => (...given) => {
+  num_asked += 1;
   left_from = document.activeElement;
   main.setAttribute("aria-busy", "true");
   engine[what](...given);
@@ -117,19 +119,16 @@ const draw = renderer([
   foot_view,
 ]);
 let left_at = null; // how far down the page was when a box was opened
-let place = { view: first_choices.view, box: first_choices.box }; // what was asked for last
 const tour = make_tour(
   page,
   (changes) => update(changes, false),
   () => state,
-  () => place,
+  () => num_asked,
 );
 
 // `goes`: whether it is a person's step from place to place, which the back button takes back.
 function update(changes, goes = true) {
   left_at = changes.box ? scrollY : left_at;
-  const { view = place.view, box = place.box } = changes;
-  place = { view, box };
   asked("update")(changes, goes);
 }
 

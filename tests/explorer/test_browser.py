@@ -299,6 +299,13 @@ def numbers_in(text):
     return [float(found.replace("−", "-")) for found in re.findall(r"−?\d+\.\d{3,}", text)]
 
 
+def test_what_is_no_text_has_the_same_words_in_a_box(page):
+    page.open("#example=1&box=logits")
+    page.run("document.getElementById('numbers').focus()")
+    page.press(Keys.ARROW_RIGHT)
+    assert "· ‹unknown›:" in page.one("#view-shown .readout").text
+
+
 @pytest.mark.parametrize("head", [1, 2])
 def test_the_matrix_of_a_head_is_that_of_the_package(page, model, monkeypatch, head):
     source = [*small_vocabulary().encode(sentences()[0]), EOS]
@@ -796,6 +803,17 @@ def test_after_the_tour_the_view_is_as_before_or_the_one_that_was_chosen_since(p
     assert page.one(f"#view-{view}").get_attribute("aria-checked") == "true"
 
 
+def test_who_switches_a_head_off_on_the_tour_stays_where_it_looks(page):
+    page.open("#example=1&view=next")
+    page.click("#start-tour")
+    for _ in range(3):
+        page.click("#tour-next")
+    page.click("#switch-1")
+    page.press(Keys.ESCAPE)
+    assert page.all("#tour") == []
+    assert page.all("#all-on")
+
+
 def test_who_has_taught_the_model_on_the_tour_stays_with_what_it_learned(page):
     page.open("#example=1&view=next")
     page.click("#start-tour")
@@ -1161,6 +1179,7 @@ def test_what_was_learned_fits_a_phone_and_is_told_in_three_languages(page, kind
     for language, told in {"de": "Gelernt: ", "zh": "学会了：", "en": "Learned: "}.items():
         page.click(f"#language option[value={language}]")
         assert page.one("#outcome").text.startswith(told)
+        assert len({tab.rect["y"] for tab in page.all("#views button")}) == 1  # in one row
         assert page.run("return document.documentElement.scrollWidth") == PHONE
 
 
@@ -1199,6 +1218,10 @@ def test_it_says_why_a_sure_step_is_not_quite_sure(page, driver, of_a_run):
     most = 1 - 0.1 + 0.1 / len(small_vocabulary())
     assert f"shows about {100 * most:.0f} %" in other.one("#ceiling").text
     assert f"each other one {100 * 0.1 / 400:.2g}" in other.one("#ceiling").text
+    other.click("#view-learn")
+    other.teach()
+    other.click("#view-next")
+    assert other.all("#ceiling") == []  # what was taught here may be surer
 
 
 def test_words_that_the_training_had_not_are_marked(page, driver, of_a_run):
@@ -1211,6 +1234,9 @@ def test_words_that_the_training_had_not_are_marked(page, driver, of_a_run):
     assert "".join(marked) == "hund"
     assert "".join(other.texts("#source li")).endswith("hund.‹end›")
     assert all(chip.is_displayed() for chip in other.all("#source li"))
+    other.translate("hund, Katze. " * 50)
+    assert "has these words: hund, Katze." in other.one(".note").text
+    assert other.texts("#source li")[-1] == "‹end›" not in other.texts("#source .never-seen")
     other.translate("Der Hund ist müde.")
     assert other.one(".note").text == ""
     assert other.all("#source .never-seen") == []

@@ -234,7 +234,9 @@ def test_the_way_back_stays_while_a_lesson_is_learned(both):
     page, _ = both
     page.open("#example=1&view=learn&step=2")
     page.click("#num_steps-4")
+    assert "is gone then" not in page.one("#epochs").text
     teach(page)
+    assert "is gone then" in page.one("#epochs").text  # which another epoch takes away
     page.run(
         """window.redrawn = 0;
            new MutationObserver(() => (redrawn += 1))
@@ -259,7 +261,9 @@ def test_pieces_that_are_held_are_the_same_after_each_epoch(page, both):
     free = after(Keys.END), after(Keys.HOME)
     assert free[0][0] != free[1][0]
     after(Keys.END)
+    assert "are held" not in page.one("#translation").text
     page.click("#hold")
+    assert "are held" in page.one("#translation").text
     held = after(Keys.END), after(Keys.HOME)
     assert held[0][0] == held[1][0] == free[0][0]
     assert held[0][1] != held[1][1]

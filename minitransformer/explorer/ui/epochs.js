@@ -6,13 +6,15 @@ import { h } from "./dom.js";
 export function epochs_view(update) {
   return {
     id: "epochs",
-    depends: ({ epoch, steps, held, language }) => [epoch, steps, held, language],
+    depends: ({ epoch, steps, held, learned, language }) => {
+      return [epoch, steps, held, learned.length, language];
+    },
     draw: (state) => (state.page.epochs.length > 0 ? [slider(state, update)] : []),
   };
 }
 
 function slider(state, update) {
-  const { say, page, epoch, steps } = state;
+  const { say, page, epoch, steps, learned } = state;
   const last = page.epochs.length; // behind them all, the model of the run
   const words = (at) =>
     at < last ? say("after_epoch", { epoch: page.epochs[at].epoch }) : say("of_the_run");
@@ -37,6 +39,7 @@ function slider(state, update) {
     h("div", { class: "slider" }, h("label", { for: "epoch" }, say("epoch")), box, label),
     steps && hold(state, update),
     value < last && h("span", { class: "hint" }, say("epoch_rounded")),
+    learned.length > 0 && h("span", { class: "hint" }, say("epoch_forgets")),
   );
 }
 

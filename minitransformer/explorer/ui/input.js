@@ -107,11 +107,11 @@ export function note_of_misread({ say, page }, { unknown, cut }) {
 // What is said of words that the training had not; nothing where there are none.
 export function note_unseen({ say, unseen }) {
   const words = [...new Set(unseen.filter(Boolean))];
-  return words.length > 0 && say("note_unseen", { words: first_few(words) });
+  return words.length > 0 && say("note_unseen", { words: first_few(words, ", ") });
 }
 
-function first_few(texts) {
-  return texts.slice(0, 8).join(" ") + (texts.length > 8 ? " …" : "");
+function first_few(texts, between = " ") {
+  return texts.slice(0, 8).join(between) + (texts.length > 8 ? " …" : "");
 }
 
 function sentence_label({ say, page }) {

@@ -51,7 +51,7 @@ export function next_view(state, update) {
       ),
     h("p", { class: "hint" }, say("next_hint")),
     h("p", { class: "hint" }, say("next_bars")),
-    ceiling(state),
+    state.learned.length === 0 && ceiling(state), // to be taught a piece is no such training
   ];
 }
 

@@ -97,9 +97,9 @@ function described(state, { name, shape, value, kind }) {
   const first = shape.length === 3 ? of_head * size : 0;
   const array = { shape: [height, width], data: value.data.subarray(first, first + size) };
   const labels = { S: sources, T: targets };
-  const pieces = { ...labels, V: page.vocabulary.pieces };
   const [rows, columns] = row_and_column(name, page);
-  const column = (j) => pieces[columns]?.[j] ?? say("column", { number: j + 1 });
+  const piece = (j) => (columns === "V" ? text(j) : labels[columns]?.[j]);
+  const column = (j) => piece(j) ?? say("column", { number: j + 1 });
   return {
     array,
     rows: labels[rows],

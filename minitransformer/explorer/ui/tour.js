@@ -14,9 +14,10 @@ const ALL_STOPS = [
 ];
 
 // A tour, which `start` begins, and `again` draws anew, as after another language was chosen. At its
-// end the view is as before, and the focus is where it was, on a first visit on the button that begins
-// the tour. `place` gives { view, box }, what was asked for last.
-export function make_tour(page, update, current, place) {
+// end the view is as before, unless the reader has done something meanwhile, and the focus is where it
+// was, on a first visit on the button that begins the tour. `num_asked` counts what was asked of the
+// engine.
+export function make_tour(page, update, current, num_asked) {
   const card = h("div", {
     id: "tour",
     role: "dialog",
@@ -27,8 +28,8 @@ export function make_tour(page, update, current, place) {
   const stops = ALL_STOPS.filter(({ choices: { view } }) => !view || views.includes(view));
   let stop = null;
   let came_from = null; // the id of what had the focus before
-  let [before, learned_before] = [null, 0]; // the place where it began, and how much was learned
-  let toured = null; // the view that it has chosen since
+  let before = null; // { view, box } when it began
+  let asked = 0; // what num_asked gives if nobody else asks for anything
 
   const draw = () => {
     document.querySelector(".is-toured")?.classList.remove("is-toured");
@@ -61,31 +62,22 @@ export function make_tour(page, update, current, place) {
     card.querySelector("#tour-next").focus({ preventScroll: true });
   };
 
-  // Who has gone elsewhere since, or has taught the model something, stays there.
-  const leads_back = () => {
-    const { view, box } = place();
-    const { learning, learned } = current();
-    const has_taught = learning !== null || learned.length > learned_before;
-    return view === toured && box === null && !has_taught;
-  };
-
   const go = (to) => {
     const has_focus = card.contains(document.activeElement);
     stop = to;
     if (to === null) {
       remember();
-      if (leads_back()) {
+      if (num_asked() === asked) {
         update(before);
       }
     } else {
-      const { choices } = stops[to];
-      toured = choices.view ?? toured;
-      update(choices);
+      update(stops[to].choices);
+      asked += 1;
     }
     draw();
     if (to === null && has_focus) {
       const back = document.getElementById(came_from) ?? document.getElementById("start-tour");
-      back.focus({ preventScroll: true });
+      back.focus();
     }
   };
   const close = () => stop !== null && (go(null), true);
@@ -94,7 +86,8 @@ export function make_tour(page, update, current, place) {
       return;
     }
     came_from = document.activeElement.id;
-    [before, learned_before, toured] = [place(), current().learned.length, null];
+    const { view, box } = current();
+    [before, asked] = [{ view, box }, num_asked()];
     go(0);
   };
   return { start, close, again: () => stop !== null && draw() };

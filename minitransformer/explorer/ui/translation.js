@@ -22,7 +22,7 @@ export function translation_views(update) {
     },
     {
       id: "translation",
-      depends: ({ steps, step, language, undo }) => [steps, step, language, undo],
+      depends: ({ steps, step, held, language, undo }) => [steps, step, held, language, undo],
       draw: (state) => {
         const fresh = state.steps !== animated;
         animated = state.steps;
@@ -49,11 +49,12 @@ function source_pieces(state) {
   const { say, theme, source, gradient } = state;
   const lengths = lengths_of_rows(gradient.source);
   const largest = Math.max(...lengths) || 1;
+  const unseen = (id, i) => state.unseen[i] && !state.page.vocabulary.special[id];
   const chips = source.map((id, i) =>
     h(
       "li",
       {
-        class: `chip ${joint(state, id, source[i - 1])} ${state.unseen[i] ? "never-seen" : ""}`,
+        class: `chip ${joint(state, id, source[i - 1])} ${unseen(id, i) ? "never-seen" : ""}`,
         style: style_of((0.75 * lengths[i]) / largest, "lengths", theme),
         title: say("gradient_length", { length: lengths[i].toPrecision(2) }),
       },
@@ -102,7 +103,7 @@ function target_pieces(state, update, fresh) {
     h(
       "p",
       { class: "hint" },
-      chosen ? say("forced_hint") : say("translation_hint"),
+      say(state.held ? "held_hint" : chosen ? "forced_hint" : "translation_hint"),
       " ",
       stopped && `${say("stopped", { count: steps.length })} `,
       undo.length > 0 &&

@@ -60,9 +60,9 @@ export const WORDS = {
     de: "Das Modell liest höchstens {most} Stücke. Was danach kommt, fällt weg.",
   },
   note_unknown: {
-    en: "The model has never seen these characters and reads ‹unknown› for them: {characters}",
-    zh: "模型从未见过这些字符，把它们读作 ‹未知›：{characters}",
-    de: "Diese Zeichen hat das Modell nie gesehen und liest dafür ‹unbekannt›: {characters}",
+    en: "The model has never seen these characters and takes ‹unknown› for them: {characters}",
+    zh: "模型从未见过这些字符，用 ‹未知› 代替它们：{characters}",
+    de: "Diese Zeichen hat das Modell nie gesehen und nimmt dafür ‹unbekannt›: {characters}",
   },
   note_unseen: {
     en: "No sentence that the model was trained on has these words: {words}. It reads them in pieces that it has seldom seen together, and what it makes of them is guesswork.",
@@ -117,6 +117,16 @@ export const WORDS = {
     en: "the same pieces after each epoch",
     zh: "每一轮之后都用同样的子词",
     de: "nach jeder Epoche dieselben Stücke",
+  },
+  epoch_forgets: {
+    en: "Another epoch is another model: what it learned here is gone then.",
+    zh: "换一轮就是另一个模型：在这里学到的不会保留。",
+    de: "Eine andere Epoche ist ein anderes Modell: Was es hier gelernt hat, ist dann weg.",
+  },
+  held_hint: {
+    en: "These pieces are held: after each epoch they stand here, whether the model would write them or not.",
+    zh: "这些子词是固定的：每一轮之后都显示它们，不管模型会不会这样写。",
+    de: "Diese Stücke sind festgehalten: Nach jeder Epoche stehen sie hier, ob das Modell sie schriebe oder nicht.",
   },
   // how the next piece is chosen
   way: { en: "Goes on with", zh: "续写方式", de: "Schreibt weiter mit" },
@@ -309,9 +319,9 @@ export const WORDS = {
   },
   flow: { en: "The way back", zh: "梯度的回传", de: "Der Weg zurück" },
   flow_text: {
-    en: "The gradient of “{piece}” goes back through the model, block by block. At each block it takes two ways: past the block, along the residual connection, and through it. The diagram draws both as wide as they are long. (From decoder to encoder the widths have a scale of their own.)",
-    zh: "“{piece}”的梯度逐块回传，穿过整个模型。在每一块，它走两条路：沿残差连接绕过，以及从中穿过。图中线条的宽度就是两者的长度。（从解码器到编码器的线条另有比例。）",
-    de: "Der Gradient von „{piece}“ geht Block für Block durch das Modell zurück. An jedem Block nimmt er zwei Wege: über die Residualverbindung daran vorbei, und hindurch. Die Zeichnung zeigt ihre Längen als Breiten. (Vom Decoder zum Encoder in einem eigenen Maßstab.)",
+    en: "The gradient of “{piece}” goes back through the model, block by block. At each block it takes two ways: past the block, along the residual connection, and through it. The diagram draws both as wide as they are long. From cross-attention a third way leads to the encoder, along its keys and values: it is in none of these numbers, and drawn in a scale of its own.",
+    zh: "“{piece}”的梯度逐块回传，穿过整个模型。在每一块，它走两条路：沿残差连接绕过，以及从中穿过。图中线条的宽度就是两者的长度。交叉注意力还有第三条路，沿键和值通向编码器：它不在这些数中，线条另有比例。",
+    de: "Der Gradient von „{piece}“ geht Block für Block durch das Modell zurück. An jedem Block nimmt er zwei Wege: über die Residualverbindung daran vorbei, und hindurch. Die Zeichnung zeigt ihre Längen als Breiten. Von der Cross-Attention führt ein dritter Weg zum Encoder, über Keys und Values: Er steht in keiner dieser Zahlen und ist in einem eigenen Maßstab gezeichnet.",
   },
   past: { en: "past the block", zh: "绕过", de: "vorbei" },
   through: { en: "through it", zh: "穿过", de: "hindurch" },
@@ -448,9 +458,9 @@ export const WORDS = {
   },
   quoted: { en: "“{wanted}”", zh: "“{wanted}”", de: "„{wanted}“" },
   is_changed: {
-    en: "This is no longer the model as it was trained: here it has learned {names}. All that is shown is of the changed model; a link opens the trained one.",
-    zh: "这已不是训练所得的模型：它在这里学了{names}。所显示的一切都属于改变后的模型；链接打开的是训练所得的模型。",
-    de: "Das ist nicht mehr das Modell, wie es trainiert wurde: Hier hat es {names} gelernt. Alles zeigt das veränderte Modell; ein Link öffnet das trainierte.",
+    en: "This is no longer the model as it was trained: here it was taught {names}. All that is shown is of the changed model; a link opens the trained one.",
+    zh: "这已不是训练所得的模型：它在这里学过{names}。所显示的一切都属于改变后的模型；链接打开的是训练所得的模型。",
+    de: "Das ist nicht mehr das Modell, wie es trainiert wurde: Hier hat es {names} geübt. Alles zeigt das veränderte Modell; ein Link öffnet das trainierte.",
   },
   undo_learning: {
     en: "Undo the last learning",
@@ -576,9 +586,9 @@ export const WORDS = {
   },
   column: { en: "number {number}", zh: "第 {number} 个数", de: "Zahl {number}" },
   show_code: {
-    en: "Show the two functions",
-    zh: "显示这两个函数",
-    de: "Die zwei Funktionen zeigen",
+    en: "Show the two functions as this page has them, in JavaScript",
+    zh: "显示这两个函数（本页的 JavaScript）",
+    de: "Die zwei Funktionen zeigen, in JavaScript, wie diese Seite sie hat",
   },
   show_own: {
     en: "What {file} has for it, in Python",
