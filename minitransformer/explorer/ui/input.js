@@ -91,7 +91,8 @@ function examples({ say, text, page }, update) {
 function notes(state) {
   const { say, note, unknown, cut, missing } = state;
   const misread = note_of_misread(state, { unknown, cut: cut && !missing });
-  const sentences = note ? [say(note)] : [note_unseen(state), misread]; // the last may end without a dot
+  // The last one may end without a dot.
+  const sentences = note ? [say(note)] : [note_unseen(state), misread];
   return h("p", { class: "note" }, sentences.filter(Boolean).join(" "));
 }
 
