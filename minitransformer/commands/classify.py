@@ -96,22 +96,20 @@ def _classify(options):
 
 
 def _files(given):
-    """The files that are given, and in place of a folder those in it, then those of folders within.
+    """The files that are given, and in place of a folder those in it and in folders within it.
 
-    They come in the order of their names, and what begins with a dot is passed over.
+    They come in the order of their names. What begins with a dot is passed over, and so is a link
+    to a folder, which may lead round in a circle.
     """
     files = []
     for path in given:
-        if not Path(path).is_dir():
+        if Path(path).is_dir():
+            names = sorted(name for name in os.listdir(path) if not name.startswith("."))
+            inside = (os.path.join(path, name) for name in names)
+            files += _files(p for p in inside if not (os.path.islink(p) and os.path.isdir(p)))
+        else:
             files.append(path)
-        for folder, folders, names in os.walk(path):
-            folders[:] = _shown(folders)
-            files += [os.path.join(folder, name) for name in _shown(names)]
     return files
-
-
-def _shown(names):
-    return sorted(name for name in names if not name.startswith("."))
 
 
 def _lines(path, likeliest, as_json):

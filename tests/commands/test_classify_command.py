@@ -65,6 +65,7 @@ def test_of_a_folder_the_files_in_it_and_within_are_answered_by_name(runs, files
     (folder / "more").mkdir(parents=True)
     for name, other in (("b", "red"), ("a", "green"), (".c", "blue"), ("more/a", "red")):
         (folder / f"{name}.png").write_bytes(files[other].read_bytes())
+    (folder / "more/again").symlink_to(folder)
     out = rows(said("classify", runs["classify"], folder, files["blue"], "--top", 1).out)
     assert [row[:2] for row in out] == [
         [str(folder / "a.png"), "green"],

@@ -288,6 +288,7 @@ def test_a_chosen_piece_that_is_no_longer_likely_has_its_probability(page):
     page.click("#view-next")
     assert chosen not in page.texts(".bar-row .piece")
     (shown,) = page.texts(".end.is-next")
+    assert shown.endswith("\u00a0%")  # which no line begins with
     page.click("#view-gradients")
     assert shown.split(" · ")[1] in page.texts("#view-shown p")[0]
     assert shown.split(" · ")[1] in page.one("#steps .chosen").get_attribute("aria-label")
@@ -838,6 +839,16 @@ def test_of_the_tour_the_title_can_be_seen_and_no_stop_lies_under_its_card(page,
         )
         assert 0 <= top < card - 40
         page.click("#tour-next")
+    assert page.focused() == "start-tour"
+    assert 0 <= page.run("return document.activeElement.getBoundingClientRect().top") < 800
+
+
+def test_the_tabs_stay_where_they_are_whichever_is_chosen(page):
+    places = []
+    for view in VIEWS:
+        page.open(f"#example=1&view={view}")
+        places.append([tab.rect for tab in page.all("#views button")])
+    assert all(others == places[0] for others in places)
 
 
 def test_where_a_browser_keeps_nothing_the_page_works(page):
@@ -1234,6 +1245,8 @@ def test_words_that_the_training_had_not_are_marked(page, driver, of_a_run):
     assert "".join(marked) == "hund"
     assert "".join(other.texts("#source li")).endswith("hund.‹end›")
     assert all(chip.is_displayed() for chip in other.all("#source li"))
+    other.translate("hund 🐕")
+    assert other.one(".note").text.endswith(": 🐕")  # and no sentence runs on from there
     other.translate("hund, Katze. " * 50)
     assert "has these words: hund, Katze." in other.one(".note").text
     assert other.texts("#source li")[-1] == "‹end›" not in other.texts("#source .never-seen")

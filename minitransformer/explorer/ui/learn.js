@@ -224,6 +224,7 @@ function start_and_stop({ say, learning }, stop) {
 function outcome(state, last) {
   const { say, page, learning } = state;
   const { alone, changes, num_others } = last;
+  const count = changes.length;
   const [before, after] = [alone.before, alone.after].map((ids) => text_of_ids(page, ids));
   const counts = VERDICTS.map((verdict) => [
     say(`verdict_${verdict}`),
@@ -236,11 +237,11 @@ function outcome(state, last) {
     h("h2", {}, say("what_else")),
     learning && h("p", { class: "hint" }, say("looks_at_others")),
     num_others === 0 && h("p", { class: "hint" }, say("no_others")),
-    changes.length < num_others &&
+    count < num_others &&
       !learning &&
-      h("p", { class: "hint" }, say("stopped_at_other", { count: changes.length, num_others })),
-    changes.length > 0 && h("p", { class: "hint" }, say("what_else_text")),
-    changes.length > 0 && h("p", { id: "counted" }, counted.join(" · ")),
+      h("p", { class: "hint" }, say("stopped_at_other", { count, num_others })),
+    count > 0 && h("p", { class: "hint" }, say("what_else_text")),
+    count > 0 && h("p", { id: "counted" }, counted.join(" · ")),
     h("ul", { class: "changes" }, changes.map((change) => change_item(state, change))),
   ];
 }

@@ -22,7 +22,7 @@ export function translation_views(update) {
     },
     {
       id: "translation",
-      depends: ({ steps, step, held, language, undo }) => [steps, step, held, language, undo],
+      depends: ({ steps, step, language, undo }) => [steps, step, language, undo],
       draw: (state) => {
         const fresh = state.steps !== animated;
         animated = state.steps;
