@@ -6,9 +6,7 @@ import { h } from "./dom.js";
 export function epochs_view(update) {
   return {
     id: "epochs",
-    depends: ({ epoch, steps, held, learned, language }) => {
-      return [epoch, steps, held, learned.length, language];
-    },
+    depends: ({ epoch, steps, held, language }) => [epoch, steps, held, language],
     draw: (state) => (state.page.epochs.length > 0 ? [slider(state, update)] : []),
   };
 }
