@@ -39,12 +39,14 @@ class Claim:
         rows: by name the fields that are changed in one, or (recipe, fields).
         scores: what is said of a RunFolder whose training is over, beside what is said of each: a
             dict with ``held_out``, a list, and of MEASURES those that are shown, dicts of numbers.
+        plot: draws the result; None for :func:`courses`.
     """
 
     recipe: str
     common: dict
     rows: dict
     scores: Callable
+    plot: Callable | None = None
 
     def recipe_of(self, row):
         """The Recipe of a row."""
@@ -59,7 +61,7 @@ def add_claim(parser, runs):
     parser.add_argument("--runs", type=Path, default=Path("runs") / runs, help="where to train")
     parser.add_argument("--rows", nargs="+", help="some of the rows, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the courses, as .png")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the result, as .png")
 
 
 def measured(claim, options, folder, about):
@@ -95,7 +97,8 @@ def measured(claim, options, folder, about):
             with written_whole(options.json) as file:
                 file.write((json.dumps(result, indent=1) + "\n").encode())
     if options.plot:
-        plot(result).savefig(options.plot, dpi=120, metadata={"Software": None})
+        figure = (claim.plot or courses)(result)
+        figure.savefig(options.plot, dpi=120, metadata={"Software": None})
     return result
 
 
@@ -166,19 +169,53 @@ def _measured(seeds, of, what):
     return spread([factor * seed[of][what] for seed in seeds], digits)
 
 
-def plot(result):
-    """A figure of the courses: the loss of training, and the score of what is held out."""
-    figure = library("matplotlib.figure", "a plot").Figure(figsize=(11, 4.5), layout="constrained")
+def courses(result):
+    """A figure of the loss of training, and of the score of what is held out, ± their deviation."""
+    figure = _figure(11)
     losses, scores = figure.subplots(1, 2)
     for row in result["rows"]:
         seeds = [seed for seed in row["seeds"] if "exploded" not in seed]
         label = row["row"] if seeds else f"{row['row']}, exploded"
         for axes, name in ((losses, "course"), (scores, "held_out")):
-            mean = np.mean([seed[name] for seed in seeds], axis=0) if seeds else np.zeros(0)
-            axes.plot(np.arange(1, 1 + len(mean)) / len(mean), mean, label=label)
+            values = np.array([seed[name] for seed in seeds]) if seeds else np.zeros((1, 0))
+            mean, part = values.mean(axis=0), np.linspace(0, 1, 1 + values.shape[1])[1:]
+            (line,) = axes.plot(part, mean, label=label)
+            if len(values) > 1:
+                off = values.std(axis=0, ddof=1)
+                axes.fill_between(part, mean - off, mean + off, color=line.get_color(), alpha=0.2)
     losses.set(xlabel="part of the training", ylabel="loss of the steps", yscale="log")
     of_pictures = any("wrong" in seed for row in result["rows"] for seed in row["seeds"])
     what = "share that is wrong" if of_pictures else "BLEU"
     scores.set(xlabel="part of the training", ylabel=f"held out: {what}")
     scores.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
+
+
+def by_share(result):
+    """A figure of the scores on the test set over the share of the data, ± their deviation.
+
+    Args:
+        result: its rows are called ``"model, 30%"``.
+    """
+    figure = _figure(6)
+    axes = figure.subplots()
+    of, what = ("BLEU",) * 2 if "BLEU" in result["rows"][0]["seeds"][0] else ("wrong", "% wrong")
+    models = {}
+    for row in result["rows"]:
+        model, share = row["row"].rsplit(", ", 1)
+        scores = [MEASURES[of][0] * seed[of]["test"] for seed in row["seeds"]]
+        off = statistics.stdev(scores) if len(scores) > 1 else 0
+        point = float(share.rstrip("%")), statistics.mean(scores), off
+        models.setdefault(model, []).append(point)
+    for model, points in models.items():
+        shares, means, off = zip(*points, strict=True)
+        axes.errorbar(shares, means, off, label=model, marker="o", capsize=3)
+    axes.set(xscale="log", xlabel="% of the training data", ylabel=f"test: {what}")
+    axes.set_xticks(shares, map("{:g}".format, shares))
+    axes.legend()
+    return figure
+
+
+def _figure(width):
+    kind = library("matplotlib.figure", "a plot").Figure
+    return kind(figsize=(width, 4.5), layout="constrained")

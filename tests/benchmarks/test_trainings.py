@@ -10,9 +10,10 @@ import fashion_mnist
 import fine_tuning
 import ladder
 import multi30k
+import numpy as np
 import picture_claims
 import pytest
-from _claims import named
+from _claims import by_share, courses, named
 from tiny_run import config_for, resize_toy_corpus
 from tiny_workload import let_files_take_data_dir
 
@@ -296,6 +297,40 @@ def test_rows_that_nobody_asks_for_stay_in_the_file(claimed):
     _, both = claimed(rows)
     _, again = claimed(rows, "--rows", "half")
     assert again == both
+
+
+def test_over_the_share_of_the_data_each_model_has_the_mean_of_its_seeds_and_their_deviation():
+    scores = {"cnn, 10%": [0.3, 0.2], "cnn, 100%": [0.1, 0.1], "vit, 10%": [0.5]}
+    rows = [
+        {"row": row, "seeds": [{"wrong": {"test": share}} for share in shares]}
+        for row, shares in scores.items()
+    ]
+    (axes,) = by_share({"rows": rows}).axes
+    drawn = {}
+    for bars in axes.containers:
+        line, _, (heights,) = bars
+        ends = [segment[:, 1] for segment in heights.get_segments()]
+        drawn[bars.get_label()] = line.get_xydata(), ends
+    points, ends = drawn["cnn"]
+    np.testing.assert_allclose(points, [[10, 25], [100, 10]])
+    deviation = 10 / math.sqrt(2)
+    np.testing.assert_allclose(ends, [[25 - deviation, 25 + deviation], [10, 10]])
+    points, ends = drawn["vit"]
+    np.testing.assert_allclose([*points, *ends], [[10, 50], [50, 50]])
+    assert axes.get_ylabel() == "test: % wrong"
+
+
+def test_courses_of_several_seeds_lie_in_a_band_of_their_deviation():
+    courses_of = {"two": [[4, 2], [2, 2]], "one": [[1, 1]]}
+    rows = [
+        {"row": row, "seeds": [{"course": each, "held_out": each} for each in seeds]}
+        for row, seeds in courses_of.items()
+    ]
+    for axes in courses({"rows": rows}).axes:
+        (band,) = axes.collections
+        (outline,) = (path.vertices for path in band.get_paths())
+        at_half = outline[outline[:, 0] == 0.5, 1]
+        np.testing.assert_allclose([at_half.min(), at_half.max()], [3 - 2**0.5, 3 + 2**0.5])
 
 
 @pytest.mark.parametrize("claim", picture_claims.CLAIMS)
