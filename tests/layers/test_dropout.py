@@ -1,16 +1,25 @@
 """What is dropped, alone and within other layers, and what is left as it is."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
+from kinds import Recorder
 from rounding import assert_but_for_rounding
 
+from minitransformer.layers.alibi import Alibi
 from minitransformer.layers.attention import MultiHeadAttention, scaled_dot_product_attention
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import FeedForward
+from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.residual import ResidualConnection, residual
-from minitransformer.layers.restricted_attention import restricted_attention
+from minitransformer.layers.restricted_attention import (
+    RestrictedSelfAttention,
+    restricted_attention,
+)
+from minitransformer.layers.segment_attention import SegmentAttention
+from minitransformer.layers.swiglu import SwiGLU
 
 P = 0.3
 ONES = np.ones((200, 500))
@@ -42,6 +51,32 @@ def test_the_same_state_gives_the_same_mask_in_either_precision():
 
 
 # Within other layers
+
+TEXT = RNG.standard_normal((2, 4, 6))  # (B, T, D)
+SPLIT = RNG.standard_normal((2, 3, 4, 2))  # (B, H, T, K)
+MEMORY = RNG.standard_normal((2, 5, 6))  # (B, M, D)
+DROPS = {  # a forward in training, and the shape of what it drops entries of
+    "attention": (partial(MultiHeadAttention(6, 3, RNG, p=P).forward, *[TEXT] * 3), (2, 3, 4, 4)),
+    "alibi": (partial(Alibi(3).forward, *[SPLIT] * 3, p=P), (2, 3, 4, 4)),
+    "feed-forward": (partial(FeedForward(6, 8, RNG, p=P).forward, TEXT), (2, 4, 8)),
+    "grouped queries": (
+        partial(GroupedQueryAttention(6, 3, 1, RNG, p=P).forward, *[TEXT] * 3), (2, 3, 4, 4),
+    ),
+    "restricted": (
+        partial(RestrictedSelfAttention(6, 3, 1, RNG, p=P).forward, *[TEXT] * 3), (8, 3, 1, 3),
+    ),
+    "segments": (partial(SegmentAttention(6, 3, RNG, p=P).forward, TEXT, MEMORY), (2, 3, 4, 9)),
+    "SwiGLU": (partial(SwiGLU(6, 8, RNG, p=P).forward, TEXT), (2, 4, 8)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "shape"), DROPS.values(), ids=DROPS)
+def test_in_training_a_layer_drops_once_and_with_its_own_probability(forward, shape):
+    """A recorder drops nothing, so all is scaled by 1 / (1 − p)."""
+    recorder = Recorder()
+    y, _ = forward(rng=recorder)
+    assert recorder.shapes == [shape]
+    assert_but_for_rounding(y, forward()[0] / (1 - P))
 
 
 def test_a_residual_connection_drops_only_what_the_sublayer_returned():

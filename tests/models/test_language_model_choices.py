@@ -8,6 +8,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from kinds import Recorder
 from parity_cases import Kept, differences, ours
 from rounding import additions_of, assert_but_for_rounding
 
@@ -90,6 +91,22 @@ def test_it_has_the_loss_and_the_gradients_of_torch(config, monkeypatch):
             assert max(abs(mine.pop(name)).max(), abs(theirs.pop(name)).max()) < 1e-15
     errors = differences(mine, theirs)
     assert max(errors.values()) < 1e-9, errors
+
+
+@pytest.mark.parametrize(("field", "shape"), [
+    ("attention_dropout", (*TARGET.shape[:1], 4, *TARGET.shape[1:] * 2)),
+    ("feed_forward_dropout", (*TARGET.shape, F)),
+])  # fmt: skip
+@pytest.mark.parametrize(
+    "chosen",
+    [dict(positions="rotary", activation="swiglu"), dict(positions="alibi", activation="gelu")],
+    ids=lambda chosen: " ".join(chosen.values()),
+)
+def test_each_dropout_acts_where_the_config_says(chosen, field, shape):
+    config = LanguageModelConfig(**SIZES | {"num_layers": 1, field: 0.1} | chosen)
+    recorder = Recorder()
+    LanguageModel(config).forward(TARGET, recorder)
+    assert recorder.shapes == [shape]
 
 
 @of_each_pair
