@@ -66,11 +66,13 @@ def test_of_a_folder_the_files_in_it_and_within_are_answered_by_name(runs, files
     for name, other in (("b", "red"), ("a", "green"), (".c", "blue"), ("more/a", "red")):
         (folder / f"{name}.png").write_bytes(files[other].read_bytes())
     (folder / "more/again").symlink_to(folder)
+    (folder / "z.png").symlink_to(files["blue"])
     out = rows(said("classify", runs["classify"], folder, files["blue"], "--top", 1).out)
     assert [row[:2] for row in out] == [
         [str(folder / "a.png"), "green"],
         [str(folder / "b.png"), "red"],
         [str(folder / "more/a.png"), "red"],
+        [str(folder / "z.png"), "blue"],
         [str(files["blue"]), "blue"],
     ]
 
@@ -135,7 +137,8 @@ def test_twins_are_awake_unless_told_otherwise(flags, awake, runs, files, said, 
     assert seen == [awake]
 
 
-def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path):
+def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path, monkeypatch):
+    monkeypatch.setattr("minitransformer.commands.classify.AT_ONCE", 1)  # and numbers go on
     red, green, _ = files.values()
     shown = said("classify", classifier, red, "--looked-at", tmp_path / "looked.png")
     assert shown.err == f"minitransformer: drawn: {tmp_path / 'looked.png'}\n"

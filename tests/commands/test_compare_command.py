@@ -1,5 +1,6 @@
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from run_files import edit_config
@@ -7,6 +8,7 @@ from run_files import edit_config
 from minitransformer.commands.cli import main
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.run_folder import RunFolder
+from minitransformer.training.comparison import grouped
 
 PNG = b"\x89PNG\r\n"
 
@@ -77,10 +79,15 @@ def test_what_differs_is_told_and_chance_is_not(three, said):
     ]
 
 
-def test_a_run_beside_itself_differs_in_nothing(run_folder, said):
-    lines = said(
-        "compare", run_folder, f"{run_folder}/", run_folder.parent / "run"
-    ).out.splitlines()
+def test_groups_are_called_like_the_columns_of_a_spreadsheet():
+    names = list(grouped(SimpleNamespace(fields=i) for i in range(703)))
+    assert names[25:28] == ["Z", "AA", "AB"]
+    assert names[701:] == ["ZZ", "AAA"]
+
+
+def test_a_run_beside_itself_differs_in_nothing(run_folder, said, tmp_path):
+    (tmp_path / "link").symlink_to(run_folder)
+    lines = said("compare", run_folder, f"{run_folder}/", tmp_path / "link").out.splitlines()
     _, row = table(lines, 2)
     assert row[:2] == ["A", "1"]  # it is one run
     assert "they differ in nothing but chance: log_every, save_every, seed, shards" in lines

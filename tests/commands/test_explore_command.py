@@ -5,6 +5,7 @@ import re
 import shutil
 import webbrowser
 
+import llama2c_file
 import pytest
 from run_files import edit_config
 
@@ -104,6 +105,17 @@ def test_the_words_of_the_toy_corpus_and_of_no_other_text_enter_a_page(run_copy)
     assert (found["corpus"], found["label_smoothing"]) == ("toy", 0.2)
     spoken = " ".join(german for german, _ in toy_corpus()["train"])
     assert found["words"] == sorted(set(re.findall(r"\w+", spoken)))
+
+
+def test_of_a_model_of_others_no_corpus_is_named(tmp_path):
+    (tmp_path / "model.bin").write_bytes(llama2c_file.model_file(llama2c_file.small_model()))
+    (tmp_path / "vocabulary.bin").write_bytes(llama2c_file.vocabulary_file())
+    run = tmp_path / "run"
+    files = [str(tmp_path / "model.bin"), "--vocabulary", str(tmp_path / "vocabulary.bin")]
+    assert main(["import", *files, "--run-folder", str(run)]) == 0
+    assert main(["explore", str(run), "--no-open"]) == 0
+    found = contents(run / "explorer.html")
+    assert (found["corpus"], found["label_smoothing"]) == ("", 0.0)
 
 
 OWN = """

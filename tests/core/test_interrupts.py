@@ -22,6 +22,7 @@ from minitransformer.core.interrupts import (
     interrupts_noted,
     interrupts_raised,
     noted,
+    stopped_by_interrupts,
 )
 from minitransformer.tasks import splits
 
@@ -161,6 +162,13 @@ def test_each_signal_raises_what_ctrl_c_does():
             signal.raise_signal(signum)
         assert isinstance(raised.value, Interrupt)
         assert raised.value.signum == signum
+
+
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_what_is_begun_again_is_stopped_by_each_signal_and_tells_which(signum):
+    with pytest.raises(Stopped) as raised, stopped_by_interrupts():
+        signal.raise_signal(signum)
+    assert raised.value.signum == signum
 
 
 def test_signals_are_noted_in_their_order_and_a_second_one_raises_if_it_is_ctrl_c():

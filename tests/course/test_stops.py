@@ -2,11 +2,14 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from own_files import TEXT, text_with
 
+from minitransformer.course.answers import find_answers
+from minitransformer.course.own.check import time_limit
 from minitransformer.course.stops import show, try_yours
 
 X = np.array([-1.0, 2.0])
@@ -63,6 +66,21 @@ def test_a_reader_without_a_file_is_told_how_to_make_it(own, capsys):
     assert told in repr(show("relu"))
 
 
+def test_the_original_is_no_readers_file(own, tmp_path, capsys):
+    (tmp_path / "lessons/exercises").mkdir(parents=True)
+    (tmp_path / "lessons/exercises/own.py").write_text(RELU + TO_WRITE)
+    try_yours("relu", facts)
+    assert capsys.readouterr().out.startswith("✗ there is no file answers/own.py")
+
+
+def test_a_folder_is_no_answer(tmp_path, monkeypatch):
+    (tmp_path / "lessons/answers/ex07.py").mkdir(parents=True)
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers/ex07.py").touch()
+    monkeypatch.chdir(tmp_path / "lessons")
+    assert find_answers("ex07.py") == Path("../answers/ex07.py")
+
+
 def test_what_does_not_fit_a_fact_is_said_and_stops_nothing(own, capsys):
     own("def relu(x):\n    return x, None\n")
 
@@ -82,6 +100,19 @@ def test_a_loop_that_never_ends_is_stopped(own, monkeypatch, capsys):
     said = capsys.readouterr().out  # it may be stopped as soon as the file is loaded
     assert said.startswith("✗ relu")
     assert "loop that never ends?" in said
+
+
+def test_what_catches_that_its_time_is_up_is_stopped_a_second_later(monkeypatch):
+    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.05)
+    with time_limit() as passed:
+        try:
+            while True:
+                pass
+        except TimeoutError:
+            end = time.process_time() + 5
+            while time.process_time() < end:
+                pass
+    assert len(passed) == 2
 
 
 def test_a_file_that_never_ends_is_stopped(own, monkeypatch, capsys):

@@ -121,6 +121,12 @@ def test_a_translator_of_multi30k_fits_and_the_paper_s_does_not():
         require_explorable(fits, num_epochs=3)
 
 
+def test_earlier_epochs_have_8_bits_also_beside_a_model_in_float32():
+    config = LanguageModelConfig(8000, 64, num_heads=2, d_ff=64)
+    assert stored.bits_of(config) == 32
+    require_explorable(config, num_epochs=30_000_000 // stored.stored_size(config, 8))
+
+
 def test_layers_that_would_compute_for_minutes_are_refused():
     deep = LanguageModelConfig(60, 8, num_heads=2, d_ff=8, num_layers=1000)
     with pytest.raises(CheckpointError, match="explore a model of fewer layers"):

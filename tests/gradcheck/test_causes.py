@@ -73,13 +73,15 @@ def no_gain(x):
     (square, lambda dy, x: 2 * (x * dy)[:, [0, 1, 2, 4, 3]], (ROWS,), "quarters"),
     (lambda x: ((x * TINY) @ (U + U.T), x),
      lambda dy, x: dy @ (U + U.T) * TINY * (1 + (TINY < 1)), (X,), "comes twice"),
+    (lambda x, z: (x * x + z, (x, z)),
+     lambda dy, inputs: (2 * inputs[0] * dy + 0.1 * inputs[1], dy), (X, U[:4]), "weight decay"),
     (lambda x: (x[ALL, ALL], x), lambda dy, x: np.diag(dy * GAIN), (ROWS[:5],), "each feature"),
     (softmax, lambda dy, y: y * (dy - (dy * y).sum() / 2), (ROWS[0],), "a multiple of y"),
     (lambda x: (np.tanh(x @ U),) * 2, softmax_backward, (X,), "the sum Σ(dy y)"),
     (lambda x: (x * (x[:, :1] > 0), x), lambda dy, x: dy, (ROWS,), "padding"),
 ], ids=["a squared gain outside", "a gain that forward has not", "a ReLU that the bias decides",
         "an entry of x", "an entry of x, in order", "half the square of the batch size",
-        "the largest x", "parts of two sizes", "too small to be told",
+        "the largest x", "parts of two sizes", "too small to be told", "another input added",
         "one entry a row", "one short row", "a softmax for tanh", "dead rows"])  # fmt: skip
 def test_what_looks_alike_gets_no_such_cause(forward, backward, inputs, says_not):
     tensor = check_pair(forward, backward, inputs).tensors[0]

@@ -199,6 +199,11 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         save_checkpoint(tmp_path / "gone" / "a.npz", {}, {})
 
 
+def test_what_it_takes_is_said_in_millions_of_bytes(tmp_path):
+    with pytest.raises(CheckpointError, match=r"It takes 1\.5 MB: make room"):
+        save_checkpoint(tmp_path / "gone" / "a.npz", {"w": np.zeros(1_500_000, np.uint8)}, {})
+
+
 def test_the_file_is_flushed_before_its_name_and_its_name_before_the_return(tmp_path, monkeypatch):
     """No killed process shows this; a power cut would."""
     events = []

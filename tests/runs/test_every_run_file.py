@@ -307,7 +307,7 @@ ROWS = [
     *(Row(state_of(newest, **changes), "train", "RUN", "unfinished") for changes in (
         *({name: LEFT_OUT} for name in ("step", "epoch", "seconds", "best")),
         *({name: -1} for name in ("step", "epoch")),
-        *({name: 10**400} for name in ("step", "epoch", "seconds")),
+        *({name: 10**400} for name in ("step", "epoch", "seconds")), {"seconds": -(10**400)},
         *(AMID | {"position": position} for position in (LEFT_OUT, -1, 10**400, 1.0)),
         {"epoch": 4}, {"seconds": "long"}, {"best": []}, {"best": {"bleu": 1.0}},
         *({"best": {"bleu": bleu, "epoch": e}} for bleu, e in (("high", 1), (1.0, 0), (1.0, 4))),

@@ -59,6 +59,28 @@ def test_a_model_says_what_it_said(made, changes, tmp_path):
     assert (vocabulary.begins, vocabulary.ends, vocabulary.never) == ((0,), (0, 2), (1,))
 
 
+def test_tensors_begin_at_a_multiple_of_the_alignment_wherever_the_fields_end(tmp_path):
+    model = gguf_file.small_model(vocabulary_size=len(gguf_file.PIECES) + 1)
+    types = [3] * 3 + [1] * (len(gguf_file.PIECES) - 2)
+    for length in range(1, 33):
+        tokens = [*gguf_file.PIECES, "x" * length + "y"]
+        path = gguf_file.written(tmp_path / "model.gguf", model, tokens=tokens, types=types)
+        np.testing.assert_array_equal(read(path)[0].flat.data, model.flat.data)
+
+
+@pytest.mark.parametrize(("added", "begins"), [(True, (1,)), (False, (0,))])
+def test_a_text_begins_after_what_the_tokenizer_adds(added, begins, tmp_path, monkeypatch):
+    add = gguf.GGUFWriter.add_bos_token_id
+
+    def with_a_flag(writer, number):
+        add(writer, number)
+        writer.add_add_bos_token(added)
+
+    monkeypatch.setattr(gguf.GGUFWriter, "add_bos_token_id", with_a_flag)
+    path = gguf_file.written(tmp_path / "model.gguf", gguf_file.small_model())
+    assert read(path)[1].begins == begins
+
+
 @pytest.mark.parametrize(("kind", "names"), [("LLAMA", GGUF_LLAMA), ("GPT2", GGUF_GPT_2)])
 def test_names_are_those_of_its_package(kind, names):
     known = {TENSOR_NAMES[t].replace("{bid}", "{}") for t in MODEL_TENSORS[MODEL_ARCH[kind]]}

@@ -108,6 +108,12 @@ def test_a_gpt_2_whose_stack_alone_was_stored_is_read(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "a")[0].flat.data, model.flat.data)
 
 
+def test_a_gpt_2_whose_inner_width_is_null_is_four_times_as_wide_within(tmp_path):
+    model = written(tmp_path / "a", GPT_2 | dict(d_ff=256))
+    harmed(tmp_path / "a", CONFIG, said(n_inner=None))
+    np.testing.assert_array_equal(read(tmp_path / "a")[0].flat.data, model.flat.data)
+
+
 def harmed(folder, name, change):
     path = folder / name
     content = path.read_bytes()
@@ -156,6 +162,14 @@ def test_what_is_no_such_folder_is_refused(case, tmp_path):
         read(tmp_path / "a")
 
 
+def test_three_names_that_are_missing_are_all_named(tmp_path):
+    written(tmp_path / "a", LLAMA)
+    path = tmp_path / "a" / "model.safetensors"
+    path.write_bytes(path.read_bytes().replace(b"layers.0.mlp.", b"layers.0.mpl."))
+    with pytest.raises(InputError, match=r"has no (model\.layers\.0\.mlp\.\w+\.weight(, )?){3}$"):
+        read(tmp_path / "a")
+
+
 @pytest.mark.parametrize(("changes", "words"), [
     (dict(positions="alibi"), "no llama of theirs has positions='alibi'"),
     (dict(scaled_embedding=True, window=4), "has window=4, scaled_embedding=True"),
@@ -175,12 +189,12 @@ def test_a_model_that_others_do_not_have_is_refused_and_nothing_is_written(
 
 def test_the_commands_bring_a_model_in_and_out_again(tmp_path, capsys):
     written(tmp_path / "a", LLAMA)
-    run, out = str(tmp_path / "run"), str(tmp_path / "out")
+    run, out = str(tmp_path / "run"), str(tmp_path / "not" / "yet")
     assert main(["import", str(tmp_path / "a"), "--run-folder", run]) == 0
     assert main(["export", run, out]) == 0
     assert f'from_pretrained("{out}")' in capsys.readouterr().err
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+        assert (tmp_path / "not/yet" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
     assert main(["export", run, out]) == 1
     assert "is there already" in capsys.readouterr().err
     assert main(["chat", run, "ab", "--length", "3"]) == 0

@@ -85,6 +85,28 @@ def test_the_lock_of_a_killed_process_dies_with_it(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_line_of_a_killed_process_is_gone_whole(tmp_path):
+    path = tmp_path / "training.lock"
+    path.write_text("process 1 on a machine of a rather long name\n" * 9)
+    with only_training(tmp_path):
+        assert re.fullmatch(rf"process {os.getpid()} on .*\n", path.read_text())
+
+
+def test_a_lock_that_is_about_to_go_is_waited_for(tmp_path, monkeypatch):
+    """As of a training that has just ended."""
+    lock_it, tries = lock._lock, iter(range(9))
+
+    def in_use_at_first(file):
+        if next(tries) < 3:
+            raise BlockingIOError
+        lock_it(file)
+
+    monkeypatch.setattr(lock, "PATIENCE", 60)
+    monkeypatch.setattr(lock, "_lock", in_use_at_first)
+    with only_training(tmp_path):
+        assert next(tries) == 4
+
+
 @needs_fork
 def test_the_lock_of_a_killed_process_does_not_live_on_in_its_children(tmp_path):
     with holder(tmp_path, "and fork") as process:

@@ -12,7 +12,7 @@ from minitransformer.commands.plot import draw
 from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.runs.checkpoint.arrays import model_arrays
-from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
+from minitransformer.runs.checkpoint.file import NewerFormatError, RunError, load_checkpoint
 from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
@@ -155,6 +155,26 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
         run.save_model(second, "epoch 3", bleu=41.5)
 
 
+def test_a_choice_of_a_newer_release_is_not_to_be_made_again(run, monkeypatch):
+    run.save_config(small_config(), {})
+    with monkeypatch.context() as newer:
+        newer.setattr("minitransformer.runs.checkpoint.file.VERSION", 2)
+        run.save_model({}, "epoch 3", bleu=41.5)
+    with pytest.raises(NewerFormatError, match=r"upgrade minitransformer$"):
+        run.load_chosen()
+
+
+def test_a_choice_is_of_another_run_though_no_checkpoint_is_left(tmp_path):
+    run = RunFolder(tmp_path)
+    run.save_config(small_config(), {})
+    run.bind({"seed": 1}, {})
+    run.save_model({}, "epoch 3", bleu=41.5)
+    run.require_bound()
+    run.bind({"seed": 2}, {})
+    with pytest.raises(RunError, match=r"says seed 2, .* with 1 \(says model\.npz\)"):
+        run.require_bound()
+
+
 def test_a_model_that_is_loaded_is_in_memory_once(run):
     """Beside its gradients; but for the largest of its arrays, while it is put in its place."""
     config = LanguageModelConfig(1000, 256, d_ff=1024, num_layers=6)
@@ -196,6 +216,15 @@ def test_a_folder_that_is_neither_empty_nor_a_run_is_refused(tmp_path, name):
     says = f"nor a run: it holds {name.partition('/')[0]}, and no .* put its config.json back"
     with pytest.raises(RunError, match=says):
         RunFolder(tmp_path / "run").require_free()
+
+
+def test_five_strangers_are_named_and_of_more_it_is_said_that_there_are(tmp_path):
+    for count in (5, 6):
+        for name in "abcdef"[:count]:
+            (tmp_path / name).touch()
+        held = "a, b, c, d, e" + ", …" * (count > 5)
+        with pytest.raises(RunError, match=f"it holds {held}, and no config"):
+            RunFolder(tmp_path).require_free()
 
 
 def test_a_new_run_begins_where_nothing_is_but_what_one_left_that_was_killed(run, tmp_path):

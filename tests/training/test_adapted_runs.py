@@ -111,6 +111,14 @@ def test_merged_it_is_a_run_of_its_own_that_says_the_same(tuned, tmp_path, capsy
     assert "finished: merged, trained in another run" in capsys.readouterr().out
 
 
+def test_of_an_unfinished_training_it_is_said_whose_parameters_are_merged(tuned, tmp_path, capsys):
+    run = a_copy(tuned[1], tmp_path / "run")
+    (run / "model.npz").unlink()
+    assert main(["merge", str(run), str(tmp_path / "merged")]) == 0
+    said = "this training is not finished; the parameters are those of step-"
+    assert said in capsys.readouterr().err
+
+
 def test_what_is_taken_is_not_merged_into_and_nothing_is_read_for_it(
     tuned, base, monkeypatch, capsys
 ):
@@ -251,7 +259,9 @@ def test_no_recipe_is_needed_where_there_is_a_model_to_begin_with(of_others, tmp
     assert TextGenerator.load(where, "cpu").model.num_parameters() == base.model.num_parameters()
 
 
-@pytest.mark.parametrize(("options", "context"), [([], 256), (["--context", 7], 7)])
+@pytest.mark.parametrize(
+    ("options", "context"), [([], 256), (["--context", 7], 7), (["--context", 9999], 512)]
+)
 def test_a_text_is_scored_by_what_a_model_says_of_each_token(options, context, of_others, capsys):
     run, text = of_others
     generator = TextGenerator.load(run, "cpu")
@@ -301,8 +311,11 @@ def test_a_run_that_cannot_be_written_leaves_nothing(of_others, tmp_path, capsys
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(RunFolder, "save_model", full)
-    assert "No space left" in said_by("merge", tuned, tmp_path / "m", capsys=capsys, status=1).err
-    assert not (tmp_path / "m").exists()
+    (tmp_path / "mine").mkdir()
+    for name in ("m", "mine"):
+        told = said_by("merge", tuned, tmp_path / name, capsys=capsys, status=1).err
+        assert "No space left" in told
+    assert [path.name for path in tmp_path.glob("m*")] == ["mine"]  # as it was there before
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,7 @@ def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrai
     shutil.copy(pretrained / "model.npz", folder / "beginning.npz")
     with pytest.raises(RunError, match="is there already, and is not what this training"):
         begun(pretrained, recipe, folder)
+    assert not list(folder.glob("*.tmp"))
 
 
 # The command
@@ -203,8 +204,11 @@ def test_the_command_trains_from_a_run_and_leaves_that_alone(pretrained, tmp_pat
 
 
 def test_a_name_of_a_run_is_told_where_that_is(tuned, tmp_path, monkeypatch, capsys):
-    shutil.copytree(tuned, tmp_path / "runs" / "bert-toy")
+    (tmp_path / "runs" / "bert-toy").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
+    assert main(["train", "tagger", "--from", "bert-toy"]) == 1
+    assert capsys.readouterr().err.endswith("there is no such folder\n")  # and no run
+    shutil.copytree(tuned, tmp_path / "runs" / "bert-toy", dirs_exist_ok=True)
     assert main(["train", "tagger", "--from", "bert-toy"]) == 1
     expected = f"there is no such folder; did you mean {Path('runs/bert-toy')}?\n"
     assert capsys.readouterr().err.endswith(expected)

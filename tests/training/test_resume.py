@@ -15,6 +15,7 @@ from waiting import ended
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
+from minitransformer.runs.run_folder import RunFolder
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 
@@ -115,6 +116,32 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
         assert not (folder / "model.npz").exists()
         assert tiny_trainer(recipe, folder).step == entry["step"]
         assert_ends_as_the_whole_one(recipe, folder, whole)
+
+
+def test_the_time_of_a_run_that_goes_on_is_all_that_it_took(corpus, tmp_path, monkeypatch):
+    recipe = corpus.with_value("epochs", 1).with_value("save_every", 1000)
+    clock = [1.0]
+    monkeypatch.setattr("minitransformer.training.trainer.time.monotonic", lambda: clock[0])
+
+    def of_slow_steps():
+        trainer = tiny_trainer(recipe, tmp_path / "run")
+        take = trainer.take_step
+
+        def slow(*arguments):
+            clock[0] += 10.0
+            take(*arguments)
+            if trainer.step == 1:
+                signal.raise_signal(signal.SIGINT)
+
+        trainer.take_step = slow
+        return trainer
+
+    with pytest.raises(Stopped):
+        of_slow_steps().train()
+    clock[0] += 1e6
+    of_slow_steps().train()
+    *_, validation = RunFolder(tmp_path / "run").log.entries()
+    assert validation["seconds"] == 10.0 * validation["step"]
 
 
 def test_a_checkpoint_beyond_its_epoch_is_refused_and_nothing_has_changed(corpus, tmp_path):
