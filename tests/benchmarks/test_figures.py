@@ -8,6 +8,7 @@ from statistics import mean
 import _reductions
 import covariate_shift
 import many_machines
+import norms
 import picture_claims
 import processes
 import pytest
@@ -17,7 +18,7 @@ from _cost import errors
 from report import RESULTS, page
 
 ROOT = Path(__file__).parents[2]
-TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, TABLE_3, *ADAPTERS = (
+TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, NORMS, TABLE_3, *ADAPTERS = (
     json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     for name in (
         "processes-two",
@@ -27,6 +28,7 @@ TWO, FOUR, MANY, LADDER, TUNING, SINCE_2017, SHIFTS, TABLE_3, *ADAPTERS = (
         "fine_tuning",
         "since_2017",
         "covariate_shift",
+        "norms",
         "table_3",
         "adapters-smollm2",
         "adapters-stories260k",
@@ -207,6 +209,7 @@ PAGES = [  # the page, and lines that it has, of which none stands before or beh
     ("docs/language_models.md", since(2)),
     ("docs/language_models.md", table(learned())),
     ("docs/picture_claims.md", covariate_shift.table(SHIFTS).splitlines()),
+    ("docs/picture_claims.md", norms.table(NORMS).splitlines()),
     *[("docs/picture_claims.md", picture_claims.table(claim).splitlines()) for claim in CLAIMS],
     *[("docs/table_3.md", part.splitlines()) for part in table_3.table(TABLE_3).split("\n\n")],
     (BLOCKS, [f"# {line}" for line in since(0)]),
