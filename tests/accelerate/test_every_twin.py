@@ -177,6 +177,7 @@ REFUSED = {
     "convolution_2d, groups": (convolution_2d, PICTURES, KERNEL, None, 1, 1, 1, 4),
     "convolution_2d, a window larger than a picture": (convolution_2d, PICTURES[:, :2], KERNEL),
     "convolution_2d, no stride": (convolution_2d, PICTURES, KERNEL, None, 0),
+    "max_pooling, no stride": (max_pooling, PICTURES, 3, 0),
     "max_pooling, windows in the padding": (max_pooling, PICTURES, 3, 2, 2),
     "max_pooling, a window larger than a picture": (max_pooling, PICTURES, 6),
     "layer_norm, a gain of another width": (layer_norm, X, ROW[0][:5], ROW[1]),

@@ -1,8 +1,12 @@
+import numpy as np
 import pytest
 
 from minitransformer.commands.cli import main
 from minitransformer.data.text.labelled import words_of
+from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.labeller import Labeller
+from minitransformer.models.registry import new_model
+from minitransformer.models.tagger import TaggerConfig
 
 
 @pytest.fixture
@@ -22,6 +26,23 @@ def test_a_sentence_has_one_label(runs, said):
         *found, probability = said("tag", runs["tag sentences"], text).out.split("\t")
         assert found == [text, label]
         assert 0.5 < float(probability) <= 1
+
+
+def test_the_label_of_a_sentence_is_read_where_it_begins(monkeypatch):
+    vocabulary = Vocabulary.train(["a dog runs in the park."] * 9, 30)
+    sizes = dict(d_model=4, num_heads=1, num_layers=1)
+    labels = dict(labels="fast slow", labels_of="sentences")
+    config = TaggerConfig.of_vocabulary(len(vocabulary), **sizes, **labels)
+    labeller = Labeller(new_model(config), vocabulary)
+
+    def logits(ids):
+        said = np.zeros((*ids.shape, 3), np.float32)
+        said[:, 0, 2] = said[:, 1:, 1] = 1
+        return said
+
+    monkeypatch.setattr(labeller, "logits", logits)
+    ((text, label, _),) = labeller.label("a dog runs")
+    assert (text, label) == ("a dog runs", "slow")
 
 
 def test_blanks_in_a_text_do_not_matter(tagger, said):

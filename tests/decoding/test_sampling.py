@@ -39,6 +39,11 @@ def test_the_fewest_are_left_that_have_so_much_together(top_p, left):
     assert p.sum() == pytest.approx(1)
 
 
+def test_those_that_have_exactly_so_much_together_are_enough():
+    p = sampling_probabilities(np.array([0.0, 0.0, 0.0, 1.0, 1.0]), top_p=0.5)
+    assert p.tolist() == [0, 0, 0, 1, 0]
+
+
 @pytest.mark.parametrize("wrong", [
     dict(temperature=-1),
     dict(temperature=np.nan),

@@ -65,6 +65,14 @@ def test_an_answer_ends_where_the_model_ends_it(monkeypatch):
     assert read[-1][:2] == [END, *VOCABULARY.encode("\n")]  # which it had not read
 
 
+def test_a_character_of_four_bytes_after_another_is_shown_whole(monkeypatch):
+    conversation, script = Conversation(MODEL, VOCABULARY), [*VOCABULARY.encode("a😀b"), END]
+    monkeypatch.setattr(
+        conversation._decoder, "step", lambda ids: np.eye(len(VOCABULARY))[script.pop(0)]
+    )
+    assert list(conversation.reply("a")) == ["a", "😀", "b"]
+
+
 def test_an_answer_that_nobody_listens_to_till_its_end_is_a_turn_all_the_same():
     conversation = Conversation(MODEL, VOCABULARY)
     begun = [*turn("user", "ab"), START, *VOCABULARY.encode("assistant\n")]

@@ -33,6 +33,7 @@ class Row:
 ADAMW = dict(beta_2=0.9, epsilon=0.1), dict(betas=(0.9, 0.9), eps=0.1)
 ROWS = [
     Row("adam", "Adam", options=dict(betas=(0.9, 0.98), eps=1e-9)),
+    Row("adamw", "AdamW", {}, *ADAMW),
     Row("adamw", "AdamW", dict(weight_decay=0.3), *ADAMW),
     Row("sgd", "SGD"),
     Row("sgd", "SGD", dict(momentum=0.8, weight_decay=0.3)),

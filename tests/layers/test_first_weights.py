@@ -7,6 +7,7 @@ import pytest
 
 from minitransformer.layers.batch_norm import BatchNorm
 from minitransformer.layers.convolution import Convolution1d
+from minitransformer.layers.convolution_2d import Convolution2d
 from minitransformer.layers.embedding import Embedding, embedding_weight
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.first_weights import STARTS, first_weight
@@ -29,6 +30,12 @@ def test_first_weights_are_uniform_within_the_limit_of_glorot():
     assert weight.dtype == np.float32
     assert 0.999 * limit < np.abs(weight).max() <= limit
     assert abs(weight.var() * 3 / limit**2 - 1) < 0.01  # variance of the uniform: limit² / 3
+
+
+def test_glorot_counts_what_one_group_of_channels_is_given_and_gives():
+    weight = Convolution2d(40, 120, 3, RNG, groups=4, start="glorot").weight.data
+    limit = math.sqrt(6 / (9 * 10 + 9 * 30))
+    assert 0.99 * limit < abs(weight).max() <= limit
 
 
 VARIANCES = {"he": 2 / 480, "glorot": 2 / 1280, "fixed-0.01": 1e-4, "fixed-0.02": 4e-4}

@@ -1,4 +1,5 @@
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ from minitransformer.layers.attention import (
     scaled_dot_product_attention,
     scaled_dot_product_attention_backward,
 )
+from minitransformer.layers.linear_attention import linear_attention
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 
 B, H, T, S, K = 3, 2, 13, 17, 4
@@ -41,6 +43,18 @@ def test_it_is_full_attention_whatever_the_size_of_tiles(size, mask):
 def test_it_is_full_attention_where_what_comes_after_is_hidden(size, mask):
     mask = None if mask is None else mask[..., :T]
     assert_as_in_full(QUERY, KEY[:, :, :T], VALUE[:, :, :T], DY, size, True, mask)
+
+
+@pytest.mark.parametrize("attention", [partial(tiled_attention, size=5), linear_attention])
+@pytest.mark.parametrize(
+    "mask",
+    [TOKENS[1], TOKENS[1][None, None, None], np.ones((1, 1, 1, 1), bool)],
+    ids=["(S,)", "(1, 1, 1, S)", "(1, 1, 1, 1)"],
+)
+def test_a_mask_for_all_sentences_is_one_for_each(attention, mask):
+    whole = np.broadcast_to(mask, (B, 1, 1, S))
+    y, expected = (attention(QUERY, KEY, VALUE, mask=m)[0] for m in (mask, whole))
+    np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["rising", "falling"])
@@ -85,5 +99,7 @@ def test_scores_of_tiles_after_the_last_query_are_not_made(monkeypatch):
         lambda q, key, rows, columns, *_: made.append((rows.start, columns.start)) or q @ key[
             :, :, columns].swapaxes(-1, -2),
     )  # fmt: skip
-    tiled_attention(QUERY, KEY[:, :, :T], VALUE[:, :, :T], 5, causal=True)
+    y, cache = tiled_attention(QUERY, KEY[:, :, :T], VALUE[:, :, :T], 5, causal=True)
     assert made == [(0, 0), (5, 0), (5, 5), (10, 0), (10, 5), (10, 10)]
+    tiled_attention_backward(y, cache)
+    assert made[6:] == made[:6]

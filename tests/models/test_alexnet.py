@@ -36,10 +36,15 @@ def test_biases_begin_with_0_where_they_are_not_lifted():
 
 
 def test_weights_begin_with_a_deviation_of_a_hundredth_or_as_the_configuration_says():
-    hidden = layers_of(AlexNet(CONFIG), Linear)[1].weight.data
-    assert hidden.std() == pytest.approx(0.01, rel=0.1)
+    *_, hidden, head = (layer.weight.data for layer in layers_of(AlexNet(CONFIG), Linear))
+    assert [hidden.std(), head.std()] == pytest.approx([0.01, 0.01], rel=0.1)
     hidden = layers_of(AlexNet(replace(CONFIG, start="he")), Linear)[1].weight.data
     assert hidden.std() == pytest.approx(np.sqrt(2 / len(hidden)), rel=0.1)
+
+
+def test_only_the_large_form_is_told_of_the_small_one():
+    with pytest.raises(ValueError, match=r"choose some of 15 × 15 or more$"):
+        replace(CONFIG, width=14)
 
 
 def test_a_tower_sees_nothing_of_the_other_between_the_second_convolution_and_the_third():

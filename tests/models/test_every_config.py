@@ -164,6 +164,7 @@ REFUSED = [
      "of patch_size=7; choose one of 1, 2, 4"),
     (["vision-transformer"], dict(height=2**31 - 1, width=2**31 - 1, patch_size=7),
      "of patch_size=7; choose one of 1"),
+    (["vision-transformer"], dict(height=30, width=42, patch_size=4), "choose one of 1, 2, 3, 6"),
 ]  # fmt: skip
 
 

@@ -25,6 +25,15 @@ def test_its_loss_is_that_of_its_logits_and_every_class_counts(row):
 
 
 @of_pictures
+def test_a_smoothed_loss_is_that_of_smoothed_labels(row):
+    model, batch = row.model(), row.batch()
+    logits, _ = model.logits(batch.pictures)
+    log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    (loss, nll), _ = model.loss(batch, smoothing=0.1)
+    assert loss == pytest.approx(0.9 * nll - 0.1 * log_p.mean())
+
+
+@of_pictures
 def test_at_inference_no_picture_changes_what_is_said_of_another(row):
     model, batch = row.model(), row.batch()
     together, _ = model.logits(batch.pictures)

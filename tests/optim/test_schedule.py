@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from minitransformer.optim.schedule import (
+    PlateauSettings,
     cosine_decay,
     inverse_sqrt,
     linear_decay,
@@ -87,3 +88,7 @@ def test_the_configuration_chooses_the_schedule():
         "plateau": plateau(301, 0.002, 30, 2),
     }.items():
         assert TrainingConfig(schedule=name, **fields).learning_rate(301, 400, model, 2) == rate
+
+
+def test_a_rate_waits_three_epochs_on_a_plateau_unless_told_otherwise():
+    assert PlateauSettings().plateau_epochs == 3

@@ -118,6 +118,13 @@ def test_a_scaled_picture_is_larger_by_the_factor_about_its_middle(factor, pictu
         np.testing.assert_array_equal(found, pictures[:3])
 
 
+def test_a_scaled_picture_is_neither_lighter_nor_darker_by_rounding():
+    ramp = np.arange(200, dtype=np.uint8).reshape(1, 1, 200, 1)
+    found = scale(ramp, 2.0, Always(np.log(1.7)))[0, 0, :, 0]
+    exact = 99.5 + (np.arange(200) - 99.5) / 1.7
+    assert abs((found - exact).mean()) < 0.1
+
+
 def test_a_picture_is_made_larger_as_often_as_smaller_up_to_the_bounds(rng):
     bar = np.zeros((2000, 1, 41, 1), np.uint8)
     bar[:, :, 10:31] = 100  # 21 pixels, in rows of one that both directions keep
@@ -154,6 +161,14 @@ def test_along_the_components_of_pictures_their_own_colours_differ_by_one(rng):
     components = np.array(PictureStatistics.of(corpus).components)
     covariance = np.cov(pictures.reshape(-1, 3).T)
     np.testing.assert_allclose(components.T @ components, covariance, rtol=1e-3, atol=0.05)
+
+
+def test_pictures_of_grey_in_three_channels_have_two_components_of_length_0():
+    for seed in range(5):
+        grey = np.random.default_rng(seed).integers(0, 256, (9, 4, 5, 1), np.uint8)
+        corpus = Pictures(grey.repeat(3, axis=3), np.zeros(9, np.int64), ("noise",))
+        lengths = sorted(np.sqrt((PictureStatistics.of(corpus).components ** 2).sum(axis=1)))
+        assert lengths == pytest.approx([0, 0, np.sqrt(3) * grey.std()], abs=1e-4)
 
 
 def test_the_ten_crops_are_corners_and_middle_and_their_mirror_images(pictures):

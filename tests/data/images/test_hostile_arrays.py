@@ -74,6 +74,11 @@ def test_grey_pictures_need_no_axis_for_it_and_classes_no_names(tmp_path):
     assert corpus.classes == ("0", "1", "2")
 
 
+def test_labels_without_names_may_be_of_ten_thousand_classes(tmp_path):
+    np.savez(tmp_path / "many.npz", pictures=np.zeros((2, 4, 4), np.uint8), labels=[0, 9_999])
+    assert len(read_npz(tmp_path / "many.npz").classes) == 10_000
+
+
 @pytest.mark.parametrize(("content", "said"), [
     (b"text", ": File is not a zip file"),
     (but()[:-30], ": File is not a zip file"),
