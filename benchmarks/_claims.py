@@ -27,6 +27,7 @@ from minitransformer.training.recipe import Recipe
 PARTS = 20  # of a training, whose losses are averaged
 GAVE_UP = 1  # what a training ends with that explodes, or cannot be
 MEASURES = {"wrong": (100, 2), "perplexity": (1, 2), "BLEU": (1, 1)}  # a factor, digits to show
+LABELS = {"wrong": "% wrong", "BLEU": "BLEU"}
 
 
 @dataclass(frozen=True)
@@ -174,15 +175,15 @@ def courses(result):
     figure = _figure(11)
     losses, scores = figure.subplots(1, 2)
     for row in result["rows"]:
-        seeds = [seed for seed in row["seeds"] if "exploded" not in seed]
+        seeds = _whole(row)
         label = row["row"] if seeds else f"{row['row']}, exploded"
         for axes, name in ((losses, "course"), (scores, "held_out")):
             values = np.array([seed[name] for seed in seeds]) if seeds else np.zeros((1, 0))
             mean, part = values.mean(axis=0), np.linspace(0, 1, 1 + values.shape[1])[1:]
             (line,) = axes.plot(part, mean, label=label)
             if len(values) > 1:
-                off = values.std(axis=0, ddof=1)
-                axes.fill_between(part, mean - off, mean + off, color=line.get_color(), alpha=0.2)
+                band = mean + np.outer((-1, 1), values.std(axis=0, ddof=1))
+                axes.fill_between(part, *band, color=line.get_color(), alpha=0.2)
     losses.set(xlabel="part of the training", ylabel="loss of the steps", yscale="log")
     of_pictures = any("wrong" in seed for row in result["rows"] for seed in row["seeds"])
     what = "share that is wrong" if of_pictures else "BLEU"
@@ -199,21 +200,27 @@ def by_share(result):
     """
     figure = _figure(6)
     axes = figure.subplots()
-    of, what = ("BLEU",) * 2 if "BLEU" in result["rows"][0]["seeds"][0] else ("wrong", "% wrong")
-    models = {}
+    of, models = "wrong", {}
     for row in result["rows"]:
-        model, share = row["row"].rsplit(", ", 1)
-        scores = [MEASURES[of][0] * seed[of]["test"] for seed in row["seeds"]]
-        off = statistics.stdev(scores) if len(scores) > 1 else 0
-        point = float(share.rstrip("%")), statistics.mean(scores), off
-        models.setdefault(model, []).append(point)
+        if seeds := _whole(row):
+            of = "BLEU" if "BLEU" in seeds[0] else "wrong"
+            model, share = row["row"].rsplit(", ", 1)
+            scores = [MEASURES[of][0] * seed[of]["test"] for seed in seeds]
+            deviation = statistics.stdev(scores) if len(scores) > 1 else 0
+            point = float(share.rstrip("%")), statistics.mean(scores), deviation
+            models.setdefault(model, []).append(point)
     for model, points in models.items():
-        shares, means, off = zip(*points, strict=True)
-        axes.errorbar(shares, means, off, label=model, marker="o", capsize=3)
-    axes.set(xscale="log", xlabel="% of the training data", ylabel=f"test: {what}")
-    axes.set_xticks(shares, map("{:g}".format, shares))
+        axes.errorbar(*zip(*points, strict=True), label=model, marker="o", capsize=3)
+    ticks = sorted({share for points in models.values() for share, *_ in points})
+    axes.set(xscale="log", xlabel="% of the training data", ylabel=f"test: {LABELS[of]}")
+    axes.set_xticks(ticks, map("{:g}".format, ticks))
     axes.legend()
     return figure
+
+
+def _whole(row):
+    """The seeds of a row that did not explode."""
+    return [seed for seed in row["seeds"] if "exploded" not in seed]
 
 
 def _figure(width):

@@ -24,6 +24,7 @@ def make_run(path, model, vocabulary, origin):
     folder, config = RunFolder(path, OF_TEXT), model.config
     folder.require_free()
     there = folder.path.exists()
+    before = {*folder.path.glob("*")}  # what a killed run left, at most
     choices = {"kind": config.kind, **{f.name: getattr(config, f.name) for f in config.choices()}}
     data = {"corpus": "text", "unit": unit_of(vocabulary)}
     recipe = Recipe.from_dict({"data": data, "model": choices})
@@ -34,6 +35,6 @@ def make_run(path, model, vocabulary, origin):
         folder.bind(recipe.identity(), texts={})
         folder.save_model(model_arrays(model), origin)
     except BaseException:
-        if not there:
-            shutil.rmtree(folder.path, ignore_errors=True)
+        for path in {*folder.path.glob("*")} - before if there else {folder.path}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         raise

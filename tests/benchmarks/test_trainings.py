@@ -305,6 +305,7 @@ def test_over_the_share_of_the_data_each_model_has_the_mean_of_its_seeds_and_the
         {"row": row, "seeds": [{"wrong": {"test": share}} for share in shares]}
         for row, shares in scores.items()
     ]
+    rows.append({"row": "vit, 30%", "seeds": [{"seed": 1, "exploded": True}]})
     (axes,) = by_share({"rows": rows}).axes
     drawn = {}
     for bars in axes.containers:
@@ -317,6 +318,7 @@ def test_over_the_share_of_the_data_each_model_has_the_mean_of_its_seeds_and_the
     np.testing.assert_allclose(ends, [[25 - deviation, 25 + deviation], [10, 10]])
     points, ends = drawn["vit"]
     np.testing.assert_allclose([*points, *ends], [[10, 50], [50, 50]])
+    assert [*axes.get_xticks()] == [10, 100]
     assert axes.get_ylabel() == "test: % wrong"
 
 

@@ -138,7 +138,7 @@ def test_twins_are_awake_unless_told_otherwise(flags, awake, runs, files, said, 
 
 
 def test_what_it_looked_at_is_drawn_of_each_picture(classifier, files, said, tmp_path, monkeypatch):
-    monkeypatch.setattr("minitransformer.commands.classify.AT_ONCE", 1)  # and numbers go on
+    monkeypatch.setattr("minitransformer.commands.classify.AT_ONCE", 1)  # pictures; numbers go on
     red, green, _ = files.values()
     shown = said("classify", classifier, red, "--looked-at", tmp_path / "looked.png")
     assert shown.err == f"minitransformer: drawn: {tmp_path / 'looked.png'}\n"

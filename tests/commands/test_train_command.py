@@ -226,17 +226,19 @@ def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
     assert train("--resume", "../run") == 0
 
 
-@pytest.mark.parametrize(
-    "left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp", "no picture"]
-)
+@pytest.mark.parametrize("left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp"])
 def test_a_run_that_is_over_says_so_and_puts_right_what_a_killed_one_left(left, run_copy, capsys):
     before = contents(run_copy)
-    if left == "no picture":
-        (run_copy / "learning_rate.png").unlink()
-    else:
-        (run_copy / left).write_bytes(b"half")
+    (run_copy / left).write_bytes(b"half")
     assert train("--resume", run_copy) == 0
     assert f"{run_copy} is trained to its end; there is nothing" in capsys.readouterr().err
+    assert contents(run_copy) == before
+
+
+def test_a_picture_that_a_killed_one_has_not_drawn_is_drawn(run_copy, capsys):
+    before = contents(run_copy)
+    (run_copy / "learning_rate.png").unlink()
+    assert train("--resume", run_copy) == 0
     assert contents(run_copy) == before
 
 

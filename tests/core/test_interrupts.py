@@ -165,7 +165,7 @@ def test_each_signal_raises_what_ctrl_c_does():
 
 
 @pytest.mark.parametrize("signum", SIGNALS)
-def test_what_is_begun_again_is_stopped_by_each_signal_and_tells_which(signum):
+def test_what_each_signal_stops_tells_which_it_was(signum):
     with pytest.raises(Stopped) as raised, stopped_by_interrupts():
         signal.raise_signal(signum)
     assert raised.value.signum == signum

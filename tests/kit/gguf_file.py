@@ -78,6 +78,8 @@ def written(path, model, kinds=(), leave_out=(), **fields):
     writer.add_token_merges(MERGES)
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(fields.get("eos", 2))
+    if "add_bos" in fields:
+        writer.add_add_bos_token(fields["add_bos"])
     parameters = {name: parameter.data for name, parameter in model.named_parameters()}
     for name, array in names.arrays(config, parameters).items():
         if name in leave_out:

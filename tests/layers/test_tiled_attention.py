@@ -3,6 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from rounding import assert_but_for_rounding
 
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
@@ -45,7 +46,9 @@ def test_it_is_full_attention_where_what_comes_after_is_hidden(size, mask):
     assert_as_in_full(QUERY, KEY[:, :, :T], VALUE[:, :, :T], DY, size, True, mask)
 
 
-@pytest.mark.parametrize("attention", [partial(tiled_attention, size=5), linear_attention])
+@pytest.mark.parametrize(
+    "attention", [partial(tiled_attention, size=5), linear_attention], ids=["tiled", "linear"]
+)
 @pytest.mark.parametrize(
     "mask",
     [TOKENS[1], TOKENS[1][None, None, None], np.ones((1, 1, 1, 1), bool)],
@@ -54,7 +57,7 @@ def test_it_is_full_attention_where_what_comes_after_is_hidden(size, mask):
 def test_a_mask_for_all_sentences_is_one_for_each(attention, mask):
     whole = np.broadcast_to(mask, (B, 1, 1, S))
     y, expected = (attention(QUERY, KEY, VALUE, mask=m)[0] for m in (mask, whole))
-    np.testing.assert_array_equal(y, expected)
+    assert_but_for_rounding(y, expected)
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["rising", "falling"])
@@ -102,4 +105,4 @@ def test_scores_of_tiles_after_the_last_query_are_not_made(monkeypatch):
     y, cache = tiled_attention(QUERY, KEY[:, :, :T], VALUE[:, :, :T], 5, causal=True)
     assert made == [(0, 0), (5, 0), (5, 5), (10, 0), (10, 5), (10, 10)]
     tiled_attention_backward(y, cache)
-    assert made[6:] == made[:6]
+    assert sorted(made[6:]) == made[:6]

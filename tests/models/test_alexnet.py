@@ -43,8 +43,9 @@ def test_weights_begin_with_a_deviation_of_a_hundredth_or_as_the_configuration_s
 
 
 def test_only_the_large_form_is_told_of_the_small_one():
-    with pytest.raises(ValueError, match=r"choose some of 15 × 15 or more$"):
-        replace(CONFIG, width=14)
+    for form, advice in (("small", "or more$"), ("large", "or more, or form='small'$")):
+        with pytest.raises(ValueError, match=advice):
+            replace(CONFIG, form=form, width=14)
 
 
 def test_a_tower_sees_nothing_of_the_other_between_the_second_convolution_and_the_third():

@@ -12,7 +12,7 @@ from kinds import Recorder
 from parity_cases import Kept, differences, ours
 from rounding import additions_of, assert_but_for_rounding
 
-from minitransformer.cases.case import LABELS, TARGET, Case, F, V
+from minitransformer.cases.case import LABELS, TARGET, B, Case, F, T, V
 from minitransformer.cases.models import whole
 from minitransformer.core.twins import accelerated, standing_in
 from minitransformer.data.text.batches import LabelledBatch
@@ -94,8 +94,8 @@ def test_it_has_the_loss_and_the_gradients_of_torch(config, monkeypatch):
 
 
 @pytest.mark.parametrize(("field", "shape"), [
-    ("attention_dropout", (*TARGET.shape[:1], 4, *TARGET.shape[1:] * 2)),
-    ("feed_forward_dropout", (*TARGET.shape, F)),
+    ("attention_dropout", (B, SIZES["num_heads"], T, T)),
+    ("feed_forward_dropout", (B, T, F)),
 ])  # fmt: skip
 @pytest.mark.parametrize(
     "chosen",

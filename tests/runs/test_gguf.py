@@ -69,15 +69,8 @@ def test_tensors_begin_at_a_multiple_of_the_alignment_wherever_the_fields_end(tm
 
 
 @pytest.mark.parametrize(("added", "begins"), [(True, (1,)), (False, (0,))])
-def test_a_text_begins_after_what_the_tokenizer_adds(added, begins, tmp_path, monkeypatch):
-    add = gguf.GGUFWriter.add_bos_token_id
-
-    def with_a_flag(writer, number):
-        add(writer, number)
-        writer.add_add_bos_token(added)
-
-    monkeypatch.setattr(gguf.GGUFWriter, "add_bos_token_id", with_a_flag)
-    path = gguf_file.written(tmp_path / "model.gguf", gguf_file.small_model())
+def test_a_text_begins_after_what_the_tokenizer_adds(added, begins, tmp_path):
+    path = gguf_file.written(tmp_path / "model.gguf", gguf_file.small_model(), add_bos=added)
     assert read(path)[1].begins == begins
 
 

@@ -12,7 +12,12 @@ from minitransformer.commands.plot import draw
 from minitransformer.inference.trained_on_text import OF_TEXT
 from minitransformer.models.language_model import LanguageModel, LanguageModelConfig
 from minitransformer.runs.checkpoint.arrays import model_arrays
-from minitransformer.runs.checkpoint.file import NewerFormatError, RunError, load_checkpoint
+from minitransformer.runs.checkpoint.file import (
+    VERSION,
+    NewerFormatError,
+    RunError,
+    load_checkpoint,
+)
 from minitransformer.runs.checkpoint.folder import checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
@@ -158,7 +163,7 @@ def test_the_chosen_parameters_are_loaded_and_before_those_of_the_newest_checkpo
 def test_a_choice_of_a_newer_release_is_not_to_be_made_again(run, monkeypatch):
     run.save_config(small_config(), {})
     with monkeypatch.context() as newer:
-        newer.setattr("minitransformer.runs.checkpoint.file.VERSION", 2)
+        newer.setattr("minitransformer.runs.checkpoint.file.VERSION", VERSION + 1)
         run.save_model({}, "epoch 3", bleu=41.5)
     with pytest.raises(NewerFormatError, match=r"upgrade minitransformer$"):
         run.load_chosen()

@@ -164,7 +164,7 @@ def test_along_the_components_of_pictures_their_own_colours_differ_by_one(rng):
 
 
 def test_pictures_of_grey_in_three_channels_have_two_components_of_length_0():
-    for seed in range(5):
+    for seed in range(5):  # of which rounding makes some variances less than 0
         grey = np.random.default_rng(seed).integers(0, 256, (9, 4, 5, 1), np.uint8)
         corpus = Pictures(grey.repeat(3, axis=3), np.zeros(9, np.int64), ("noise",))
         lengths = sorted(np.sqrt((PictureStatistics.of(corpus).components ** 2).sum(axis=1)))
