@@ -36,5 +36,8 @@ def make_run(path, model, vocabulary, origin):
         folder.save_model(model_arrays(model), origin)
     except BaseException:
         for path in {*folder.path.glob("*")} - before if there else {folder.path}:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
         raise
