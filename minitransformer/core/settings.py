@@ -9,6 +9,7 @@ said is counted, so it is 1 or more.
 
 import math
 from dataclasses import dataclass, field, fields
+from functools import cache
 from numbers import Integral, Real
 from typing import get_type_hints
 
@@ -71,7 +72,7 @@ class Settings:
     """
 
     def __post_init__(self):
-        types = get_type_hints(type(self))  # which may stand in the file as strings
+        types = types_of(type(self))
         for f in fields(self):
             value, kind = getattr(self, f.name), types[f.name]
             if "choices" in f.metadata:
@@ -83,6 +84,12 @@ class Settings:
 
     def require_sense(self):
         """Raise an InputError where fields do not go together."""
+
+
+@cache  # a recipe is made field by field, and a reader waits for it at each command
+def types_of(settings):
+    """The types of the fields of a Settings class, by name; in the file they may be strings."""
+    return get_type_hints(settings)
 
 
 def require_kind(name, value, kind):

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import get_type_hints
 
-from minitransformer.core.settings import require_kind
+from minitransformer.core.settings import require_kind, types_of
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
 from minitransformer.tasks.settings import Data, RecipeError
 from minitransformer.tasks.task import task_class
@@ -58,9 +57,7 @@ def settings(kind=DEFAULT, **chosen):
 
 
 def _settings(section, choices):
-    return {
-        f.name: Setting(section, of, get_type_hints(of)[f.name], f.default) for f, of in choices
-    }
+    return {f.name: Setting(section, of, types_of(of)[f.name], f.default) for f, of in choices}
 
 
 def recipe_names():

@@ -26,8 +26,17 @@ REDUCTIONS = "sum", "mean", "max", "min", "any"
 PROPERTIES = "shape", "ndim", "size", "dtype", "strides", "flags"
 FUNCTIONS = "exp", "log", "sin", "sqrt", "tanh", "clip", "isfinite", "maximum", "where"
 
+ON_THE_HOST = bool, int, float, np.generic  # what an operand may be beside an array
+AS_INDEX = int, np.integer, slice, type(None), type(...)  # and what an index may be
+
 _records = []
-_thread = threading.local()
+
+
+class _Thread(threading.local):
+    device = 0  # that is current
+
+
+_thread = _Thread()
 
 
 class Record:
@@ -54,7 +63,7 @@ class StrictArray:
 
     def __init__(self, data):
         self._data = np.asarray(data)  # a 0-d array where NumPy returned a scalar
-        self._device = _current()
+        self._device = _thread.device
         for record in _records:
             record.dtypes.add(self._data.dtype)
 
@@ -201,7 +210,7 @@ class _Device:
         self._index = index
 
     def __enter__(self):
-        self._before, _thread.device = _current(), self._index
+        self._before, _thread.device = _thread.device, self._index
         return self
 
     def __exit__(self, *exception):
@@ -259,28 +268,23 @@ def _unknown(what, name):
     )
 
 
-def _current():
-    return getattr(_thread, "device", 0)
-
-
 def _array(x):
     if not isinstance(x, StrictArray):
         raise TypeError(f"expected an array on the device, got {type(x).__name__}")
-    if x._device != _current():
-        raise ValueError(f"the array is on device {x._device}, and {_current()} is current")
+    if x._device != _thread.device:
+        raise ValueError(f"the array is on device {x._device}, and {_thread.device} is current")
     return x._data
 
 
 def _operand(x):
-    return x if isinstance(x, bool | int | float | np.generic) else _array(x)
+    return x if isinstance(x, ON_THE_HOST) else _array(x)
 
 
 def _index(key):
     keys = key if isinstance(key, tuple) else (key,)
     if any(isinstance(k, StrictArray) and k.dtype == bool for k in keys):
         _wait()  # as in nonzero
-    host = int | np.integer | slice | None
-    raw = tuple(k if k is ... or isinstance(k, host) else _array(k) for k in keys)
+    raw = tuple(k if isinstance(k, AS_INDEX) else _array(k) for k in keys)
     return raw if any(k is ... for k in raw) else (*raw, ...)  # with "...", an element is a view
 
 

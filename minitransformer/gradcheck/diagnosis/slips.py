@@ -65,7 +65,8 @@ def slips(made, moving):
             uses.setdefault((made[number].place, position), []).append(number)
     uses = [Use(position, numbers, made) for (_, position), numbers in uses.items()]
     for use in uses:
-        yield Slip(use.held(use.numbers), use.path, scaled=True)
+        if not use.squared:
+            yield Slip(use.held(use.numbers), use.path, scaled=True)
     for place, numbers in places.items():
         if any(len(moving[number]) > 1 for number in numbers):
             yield Slip(result_held(numbers), f"the path through {place}", scaled=True)

@@ -29,6 +29,12 @@ class Use:
         total = 3 if self.first.place.name == "einsum" else 1
         return (total - self.position[0],)
 
+    @property
+    def squared(self):
+        """Whether it is squared, as x * x: the two moves are alike, and one path."""
+        keys = self.first.keys
+        return self.first.place.name == "multiply" and keys.get(self.other) == keys[self.position]
+
     def factor(self, one):
         """The other factor in one of the operations."""
         return one.operands[self.other[0]]

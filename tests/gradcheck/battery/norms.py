@@ -226,7 +226,7 @@ def unit_rows_backward(dy, cache):
 
 PAIRS += Right("rows of length 1", unit_rows, unit_rows_backward, normal((4, 4))).with_slips(
     ({" - y * (dy * y).sum(-1, keepdims=True)": ""}, "statistics as constants"),
-    ({"y).sum": "y).mean"}, "term wrong", "is 2 times too small and of the wrong sign"),
+    ({"y).sum": "y).mean"}, "term wrong", "is 4 times too small"),
     ({"sum(-1": "sum(0"}, "axis wrong"),
 )
 
