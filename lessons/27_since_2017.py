@@ -9,7 +9,7 @@
 # |---|---|
 # | In the paper | not in it. It is about sections 3.2, 3.3, 3.5 and 5.3 |
 # | In the package | `minitransformer/layers/`: `rms_norm.py`, `swiglu.py`, `rotary.py`, `grouped_query_attention.py` and others; [a guide](../docs/language_models.md) |
-# | You need | attention and its masks, as in [lesson 08](08_attention.ipynb); LayerNorm, as in [lesson 07](07_layer_norm.ipynb); Adam, as in [lesson 12](12_learning.ipynb) |
+# | You need | linear maps and dropout, as in [lesson 02](02_backpropagation.ipynb); positions, [lesson 06](06_positions.ipynb); LayerNorm, [lesson 07](07_layer_norm.ipynb); attention, [lessons 08](08_attention.ipynb) and [09](09_multi_head_attention.ipynb); Adam, [lesson 12](12_learning.ipynb) |
 # | Time | an hour and a half to read, two and a half for the functions, one and a half for the exercises |
 
 # %% tags=["hide-input"]
@@ -53,9 +53,11 @@ from minitransformer.layers.grouped_query_attention import (
     grouped_query_attention,
     grouped_query_attention_backward,
     repeat_groups,
+    repeat_groups_backward,
 )
 from minitransformer.layers.rms_norm import rms_norm, rms_norm_backward
-from minitransformer.layers.rotary import rotary, rotary_backward, rotary_table, to_halves
+from minitransformer.layers.rotary import rotary, rotary_backward, rotary_table, to_halves, turned
+from minitransformer.layers.sigmoid import sigmoid
 from minitransformer.layers.swiglu import swiglu, swiglu_backward
 from minitransformer.layers.tiled_attention import tiled_attention, tiled_attention_backward
 from minitransformer.models.language_model import LanguageModel
@@ -105,16 +107,18 @@ print(f"gpt2-small: {kept / 1e9:.1f} GB, {kept / 4 / counts[0]:.0f} numbers for 
 assert kept / 4 > 10 * counts[0]
 
 # %% [markdown]
-# What is remembered of one text is many times the model itself. Section 6 is about that. Other numbers are as large:
-# the *scores* of one head, 100,000 × 100,000. Section 7 is about these.
+# What is remembered of one text is many times the model itself. Section 6 is about that. Something else is larger
+# still: the *scores* of one head, 100,000 × 100,000, are 40 GB. Section 7 is about these.
 #
 # Which blocks help at a small size, and what each costs, `benchmarks/since_2017.py` has measured: a language model of
-# characters, three layers, 96 wide, equal steps, three seeds, one change a row. NLL is in nats a character, lower is
-# better; time and memory of a step are relative to the unchanged model:
+# characters, three layers, 96 wide, a context of 128, one epoch of Multi30k's English sentences, three seeds, one
+# change a row. The unchanged model is a small GPT: its norm stands before each sublayer, and its positions are learned.
+# The ReLU is the paper's; the paper's norm and positions are rows two and four. NLL is in nats a character, lower is
+# better. Time and memory of a step are relative to the unchanged model (its own 0.97 shows how much of that is noise):
 #
 # | one change | parameters | NLL | change | time | memory |
 # | --- | ---: | ---: | ---: | ---: | ---: |
-# | the paper's blocks | 354,912 | 1.602 ± 0.015 | +0.000 | 0.97 | 1.00 |
+# | unchanged | 354,912 | 1.602 ± 0.015 | +0.000 | 0.97 | 1.00 |
 # | norm after the sum | 354,720 | 1.496 ± 0.012 | -0.106 | 1.01 | 0.99 |
 # | RMSNorm | 354,240 | 1.611 ± 0.029 | +0.009 | 1.02 | 1.00 |
 # | sinusoids | 342,624 | 1.414 ± 0.010 | -0.188 | 1.03 | 1.00 |
@@ -134,8 +138,9 @@ assert kept / 4 > 10 * counts[0]
 # | embedding not times √D | 354,912 | 1.937 ± 0.052 | +0.334 | 1.00 | 1.00 |
 # | as SmolLM2 has it | 312,864 | 1.140 ± 0.006 | -0.462 | 1.14 | 1.35 |
 #
-# Look for the row of each block as you come to it. What is *not* in it matters as much: a cache that is a half or a
-# quarter is worth more to a model that answers a million people than 0.04 nats ([more rows and
+# With a window a token sees the 16 before it; an output projection of its own is not the embedding, turned around. Each
+# section below ends with what its rows say. What is *not* in them matters as much: a cache that is a half or a quarter
+# is worth more to a model that answers a million people than 0.04 or 0.07 nats ([more, with longer
 # contexts](../docs/language_models.md#the-blocks-that-came-since-2017)). Here we want to understand them.
 #
 # ## 2 · RMSNorm: a norm without a mean
@@ -214,6 +219,8 @@ print(report)
 assert report.right
 
 # %% [markdown]
+# *In the table:* +0.009 nats, with a deviation of 0.029. The mean is not missed, and that is the point: one sum less.
+#
 # ## 3 · SwiGLU: a network with a gate
 #
 # The paper's network is $\max(0, x W_1) W_2$ (without its biases). A ReLU opens or shuts. Two changes have been made.
@@ -226,8 +233,9 @@ assert report.right
 # $$
 #
 # For large $x$ it is $x$, for very negative $x$ it is 0. In between it is smooth, and a unit that is shut still has
-# some slope to open again. (GPT-2 has a relative, the GELU $x \, \Phi(x)$: `layers/gelu.py`.) The slope of the sigmoid
-# is $\sigma' = e^{-x} / (1 + e^{-x})^2 = \sigma (1 - \sigma)$, as $1 - \sigma = e^{-x} / (1 + e^{-x})$. So the product
+# some slope to open again. (GPT-2 has a relative, the GELU $x \, \Phi(x)$, where $\Phi(x)$ is how likely a standard
+# normal number is to be less than $x$: `layers/gelu.py`.) The slope of the sigmoid is
+# $\sigma' = e^{-x} / (1 + e^{-x})^2 = \sigma (1 - \sigma)$, as $1 - \sigma = e^{-x} / (1 + e^{-x})$. So the product
 # rule gives
 #
 # $$
@@ -278,7 +286,9 @@ def facts(silu, silu_backward):
     of_mirrored = silu_backward(np.ones(6), cache_of_mirrored)
     yield "the slopes at x and at −x sum to 1", np.allclose(slope + of_mirrored, 1)
     yield "somewhere below 0 it falls", slope.min() < 0
-    yield "at 1000 it is 1000", silu(np.array([1000.0]))[0] == 1000
+    y, cache = silu(np.array([1000.0, -1000.0]))
+    yield "at 1000 it is 1000, at −1000 it is 0", np.allclose(y, [1000, 0])
+    yield "and the slopes are 1 and 0", np.allclose(silu_backward(np.ones(2), cache), [1, 0])
 
 
 try_yours("silu", facts)
@@ -301,7 +311,7 @@ def facts(swiglu, swiglu_backward):
 try_yours("swiglu", facts)
 
 # %%
-show("silu")
+show("silu", sigmoid)
 
 # %%
 show("swiglu")
@@ -312,6 +322,9 @@ print(report)
 assert report.right
 
 # %% [markdown]
+# *In the table:* the SiLU alone is no better than the ReLU (+0.023), the GELU a little (−0.029). SwiGLU is, by 0.092,
+# with as many parameters. So it is the gate that pays, not the round corner.
+#
 # ## 4 · Rotary positions
 #
 # The paper adds a vector to each embedding, for its place ([lesson 06](06_positions.ipynb)). What attention needs is
@@ -372,6 +385,8 @@ others = rng.standard_normal((B, H, 1, K)).repeat(TURNS, axis=2)
 
 def facts(rotary_table, rotary, rotary_backward):
     table = rotary_table(2 * TURNS, K)
+    of_one_step = table[1, 0, [0, -1]], np.cos([1, 10000 ** (-6 / 8)])
+    yield "in a step plane 0 turns by 1, the last by 10000^(−6/8)", np.allclose(*of_one_step)
     for pairs in ("neighbours", "halves"):
         (q, cache), (k, _) = rotary(heads, table, pairs), rotary(others, table, pairs)
         scores = q @ k.swapaxes(-1, -2)  # (B, H, T, T)
@@ -379,9 +394,11 @@ def facts(rotary_table, rotary, rotary_backward):
         yield f"{pairs}: one step on, the same scores", np.allclose(one_on, before)
         yield "position 0 is not turned", np.allclose(q[:, :, 0], heads[:, :, 0])
         yield "no vector is longer than before", np.allclose((q**2).sum(-1), (heads**2).sum(-1))
-        later, _ = rotary(heads[:, :, :5], table, pairs, TURNS - 5)
+        later, cache_of_later = rotary(heads[:, :, :5], table, pairs, TURNS - 5)
         yield "it can begin anywhere", np.allclose(later, q[:, :, -5:])
         yield "backward turns back", np.allclose(rotary_backward(q, cache), heads)
+        back = rotary_backward(later, cache_of_later)
+        yield "from there, too", np.allclose(back, heads[:, :, :5])
     of_neighbours, _ = rotary(heads, table)
     yield "the two conventions differ", not np.allclose(of_neighbours, q)
 
@@ -389,7 +406,7 @@ def facts(rotary_table, rotary, rotary_backward):
 try_yours("rotary", facts)
 
 # %%
-show("rotary")
+show("rotary", turned)
 
 # %%
 table = rotary_table(TURNS, K)
@@ -412,9 +429,12 @@ def scores_by(pairs, weights):
 neighbours, forgotten = (scores_by(pairs, weights) for pairs in ("neighbours", "halves"))
 assert np.allclose(scores_by("halves", [to_halves(w, H) for w in weights]), neighbours)
 assert np.allclose(forgotten[..., 0, 0], neighbours[..., 0, 0])  # nothing is seen at position 0
-print(f"weights as they are in the other: {abs(forgotten - neighbours).max():.0f} off in a score")
+off = abs(forgotten - neighbours).max()
+print(f"weights of one convention used in the other: a score is off by up to {off:.0f}")
 
 # %% [markdown]
+# *In the table:* −0.427 against learned positions, −0.239 against the paper's sinusoids. No other block gains as much.
+#
 # ## 5 · ALiBi, and texts longer than any in training
 #
 # Press, Smith and Lewis (2022) went further: no vector at all, no rotation. Each score loses a number that grows with
@@ -499,7 +519,11 @@ plt.show()
 # A longer context holds more to go by, so the loss could fall. It rises, with sinusoids most. Rotary positions are
 # relative, and rise too: at distances above 15 the planes stand at angles that no training has shown. That a formula is
 # defined for all distances does not mean that a model has learned them. ALiBi stays nearly flat: what is far away
-# counts for nothing, and more of nothing is nothing new. It hardly rises, and it does not gain.
+# counts for nothing, and more of nothing is nothing new. Without positions it rises, too.
+#
+# *In the table:* −0.325 against learned positions, less than rotary ones gain. But in contexts eight times as long as
+# in training those models lose 1.471 with rotary positions, and with ALiBi they *gain* 0.020
+# ([all kinds](../docs/language_models.md#the-blocks-that-came-since-2017)).
 #
 # ## 6 · Fewer keys: grouped queries
 #
@@ -568,7 +592,7 @@ def facts(grouped_query_attention, grouped_query_attention_backward):
 try_yours("grouped_query_attention", facts)
 
 # %%
-show("grouped_query_attention")
+show("grouped_query_attention", repeat_groups, repeat_groups_backward)
 
 # %%
 report = check_pair(grouped_query_attention, grouped_query_attention_backward, (*inputs, H))
@@ -586,6 +610,32 @@ shape_table(
 )
 
 # %% [markdown]
+# PyTorch has an RMSNorm, and attention with `enable_gqa`, which repeats as we do:
+
+# %%
+if find_spec("torch"):
+    import torch
+
+    tensors = [torch.tensor(array, requires_grad=True) for array in (x, gamma)]
+    of_norm = torch.nn.functional.rms_norm(tensors[0], (x.shape[-1],), tensors[1], eps=1e-5)
+    of_norm.backward(torch.tensor(dy))
+    y, cache = rms_norm(x, gamma)
+    mine = [y, *rms_norm_backward(dy, cache)]
+    maps = zip(inputs[:3], inputs[3:6], (H, G, G), strict=True)
+    q, k, v = (split_heads(array @ weight, heads) for array, weight, heads in maps)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    theirs = of_norm.detach(), *(tensor.grad for tensor in tensors)
+    theirs += (attend(*map(torch.tensor, (q, k, v)), enable_gqa=True),)
+    mine.append(scaled_dot_product_attention(q, *(repeat_groups(a, H) for a in (k, v)))[0])
+    names = "RMSNorm", "its dx", "its dγ", "grouped queries"
+    for name, ours, its in zip(names, mine, theirs, strict=True):
+        print(f"{name:15} differs by at most {abs(ours - its.numpy()).max():.0e}")
+        assert np.allclose(ours, its, rtol=1e-6, atol=1e-12)
+
+# %% [markdown]
+# *In the table:* half the keys and values cost 0.041 nats, a quarter of them 0.072. What is saved does not show there:
+# it is the cache.
+#
 # ## 7 · Attention in tiles
 #
 # The scores of $n$ tokens are $n^2$ numbers, and so are the weights, which the backward pass wants to see again. Dao
@@ -642,7 +692,10 @@ assert memory["tiles"][-1] < 2.5 * memory["tiles"][-2]  # as n
 
 # %% [markdown]
 # The results agree to the last digits. From one line to the next, $n$ doubles: full attention takes four times the
-# memory, tiles take twice. On a GPU tiles are faster, too.
+# memory, tiles take twice. On a processor that is all: up to 1024 tokens they are
+# [a little slower](../docs/language_models.md#the-blocks-that-came-since-2017). On a GPU, Dao and others found, they are
+# faster, too, as fetching numbers from memory takes longer there than working them out again. The function is the same,
+# so no row of the table is about it.
 #
 # ## 8 · AdamW: decay beside the gradient
 #
@@ -707,6 +760,10 @@ assert abs(ends["beside it"] - (1 - 0.01 * DECAY) ** 400).max() < 0.05  # (1 −
 assert ends["in the gradient"][1] > 0.8 > ends["in the gradient"][0] + 0.3
 
 # %% [markdown]
+# In the gradient, the decay hardly reaches the parameter whose gradients are large: it stays near 1, where it began.
+# Beside it both shrink alike, and $\eta$ and $\lambda$ alone decide how far. (No row of the table is about it: all were
+# trained by Adam without decay.)
+#
 # ## 9 · Three more, in short
 #
 # **Linear attention** (Katharopoulos and others 2020, `layers/linear_attention.py`) replaces $e^{q \cdot k}$ by a
@@ -714,7 +771,17 @@ assert ends["in the gradient"][1] > 0.8 > ends["in the gradient"][0] + 0.3
 # $M = \sum_s \varphi(k_s) \, v_s^\top$ and $n = \sum_s \varphi(k_s)$, made once,
 # $y_t = \varphi(q_t)^\top M / (\varphi(q_t) \cdot n)$. Time grows as the length, the state $(M, n)$ has one size: a
 # recurrent network, of which [lesson 26](26_what_a_layer_remembers.ipynb) tells. It is another function, not a faster
-# way to the same one. In the backward each factor of the triple product is due the other two.
+# way to the same one. Backward, with $N_t = \varphi(q_t) \cdot n$ below, the quotient rule and then the products give
+#
+# $$
+# d\varphi(q_t) = \frac{M \, dy_t - n \, (dy_t \cdot y_t)}{N_t}
+# \qquad
+# dM = \sum_t \frac{\varphi(q_t) \, dy_t^\top}{N_t}
+# \qquad
+# dn = - \sum_t \frac{\varphi(q_t) \, (dy_t \cdot y_t)}{N_t}
+# $$
+#
+# and from the sums back to each token, $d\varphi(k_s) = dM \, v_s + dn$ and $dv_s = dM^\top \varphi(k_s)$.
 #
 # **A mixture of experts** (Shazeer and others 2017, `layers/mixture_of_experts.py`) has several feed-forward networks,
 # of which a router picks a few for each token, $y = \sum_e g_e E_e(x)$. The choice is a constant in the backward, as
@@ -723,33 +790,10 @@ assert ends["in the gradient"][1] > 0.8 > ends["in the gradient"][0] + 0.3
 #
 # **Low-rank adapters** (Hu and others 2022, `layers/low_rank.py`) leave a trained $W$ as it is and learn its
 # correction, a product of two thin matrices, $y = x W + s \, (x A) B$ with a chosen number $s$. So
-# $dB = s \, (x A)^\top dy$ and $dA = s \, x^\top (dy \, B^\top)$. $B$ is zeros at first: the model begins as it was,
-# and in the first step $dA$ is 0. [Lesson 28](28_your_own_llama.ipynb) uses them.
+# $dB = s \, (x A)^\top dy$ and $dA = s \, x^\top (dy \, B^\top)$, and $x$ went two ways:
+# $dx = dy \, W^\top + s \, (dy \, B^\top) A^\top$. $B$ is zeros at first: the model begins as it was, and in the first
+# step $dA$ is 0. [Lesson 28](28_your_own_llama.ipynb) uses them.
 #
-# In PyTorch: its RMSNorm, and its attention with `enable_gqa`, which repeats as we do.
-
-# %%
-if find_spec("torch"):
-    import torch
-
-    tensors = [torch.tensor(array, requires_grad=True) for array in (x, gamma)]
-    of_norm = torch.nn.functional.rms_norm(tensors[0], (x.shape[-1],), tensors[1], eps=1e-5)
-    of_norm.backward(torch.tensor(dy))
-    y, cache = rms_norm(x, gamma)
-    mine = [y, *rms_norm_backward(dy, cache)]
-    maps = zip(inputs[:3], inputs[3:6], (H, G, G), strict=True)
-    q, k, v = (split_heads(array @ weight, heads) for array, weight, heads in maps)
-    attend = torch.nn.functional.scaled_dot_product_attention
-    theirs = of_norm.detach(), *(tensor.grad for tensor in tensors)
-    theirs += (attend(*map(torch.tensor, (q, k, v)), enable_gqa=True),)
-    mine.append(scaled_dot_product_attention(q, *(repeat_groups(a, H) for a in (k, v)))[0])
-    names = "RMSNorm", "its dx", "its dγ", "grouped queries"
-    for name, ours, its in zip(names, mine, theirs, strict=True):
-        print(f"{name:15} differs by at most {abs(ours - its.numpy()).max():.0e}")
-        assert np.allclose(ours, its, rtol=1e-6, atol=1e-12)
-
-
-# %% [markdown]
 # ## 10 · Put together
 #
 # The package's language model takes all of these by its configuration, each whatever the others are. First the proof,
@@ -764,9 +808,10 @@ print(f"largest error of all gradients {report.max_error:.0e}")
 assert report.right
 
 # %% [markdown]
-# Now the toy corpus, with the blocks of 2017 (sinusoids, LayerNorm, ReLU, a key for each head, trained by the same
-# AdamW) and with those of today; and once more with the paper's factor $\sqrt D$ at the embedding, which most models
-# have dropped. Two thirds of the inner width make up for the third matrix. Two seeds each, equal steps:
+# Now the toy corpus, with the blocks of 2017 (sinusoids, LayerNorm, ReLU, a key for each head; but trained by AdamW, and
+# with the norm before each sublayer, as all of these) and with those of today; and once more with the paper's factor
+# $\sqrt D$ at the embedding, which most models have dropped. Two thirds of the inner width make up for the third matrix.
+# Two seeds each, equal steps:
 
 # %%
 MORE, GATED = 300, TODAY | {"d_ff": 85}  # steps; 2/3 of the 128 that F is otherwise
@@ -785,10 +830,10 @@ assert np.mean(found["today, times √D"]) < np.mean(found["today"]) - 0.02
 
 # %% [markdown]
 # With half the bytes kept of a token and a tenth fewer parameters, today's blocks are worse than those of 2017 without
-# the factor $\sqrt D$, and better with it. So a model is not the sum of its blocks: what one is worth depends on the
-# others, on the size and on the number of steps. These are small models and few steps. To learn what *one* block is
-# worth, change that one alone, with several seeds, as `benchmarks/since_2017.py` does; and then believe it for that
-# size.
+# the factor $\sqrt D$, and better with it. In the table they win without it, on other data and in more steps. So a model
+# is not the sum of its blocks: what one is worth depends on the others, on the size and on the number of steps. These
+# are small models and few steps. To learn what *one* block is worth, change that one alone, with several seeds, as
+# `benchmarks/since_2017.py` does; and then believe it for that size.
 #
 # ## 11 · Exercises
 #

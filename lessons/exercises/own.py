@@ -756,7 +756,8 @@ def rotary(x, table, pairs="neighbours", start=0):
         start: the position of the first token, as in decoding.
 
     Returns:
-        y (B, H, T, K), each feature where it stood in x, and the cache.
+        y (B, H, T, K), each feature where it stood in x, of the dtype of x even if the table has
+        another, and the cache.
 
     Hint: ``x[..., 0::2]`` is every other feature, from the first on.
     """

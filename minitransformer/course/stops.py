@@ -44,13 +44,14 @@ def try_yours(name, facts):
         print(f"✗ what is returned fits no fact about {', '.join(names)}: {said}")
 
 
-def show(name, anyway=False):
+def show(name, *helpers, anyway=False):
     """The package's source for a part of ``own.py``, folded, where the reader's own is right.
 
     Otherwise a line on what is missing.
 
     Args:
         name: of the part.
+        helpers: functions of the package that those of the part call, to be shown behind them.
         anyway: show it in any case.
     """
     part = _part_with(name)
@@ -61,7 +62,7 @@ def show(name, anyway=False):
             f'To see it now: `show("{name}", anyway=True)`'
         )
         return Shown(line, line)
-    source = source_of(*(FUNCTIONS[function] for function in part.functions))
+    source = source_of(*(FUNCTIONS[function] for function in part.functions), *helpers)
     summary = f"<summary>the package's <code>{name}</code></summary>"
     return Shown(f"<details>{summary}\n\n{source.markdown}\n\n</details>", source.plain)
 

@@ -12,6 +12,7 @@ from own_files import TEXT, text_with
 from minitransformer.course.answers import find_answers
 from minitransformer.course.own.check import time_limit
 from minitransformer.course.stops import show, try_yours
+from minitransformer.layers.sigmoid import sigmoid
 
 X = np.array([-1.0, 2.0])
 ADAM = {"learning_rate": 0.1, "t": 1, "beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
@@ -188,6 +189,14 @@ def test_a_part_is_right_whatever_is_wrong_in_those_it_calls(own):
     own(text_with(relu={"return": "return -"}))
     assert "says what is wrong" in repr(show("relu"))
     assert repr(show("feed_forward")).startswith("@twinned\ndef feed_forward(")
+
+
+def test_what_a_part_calls_is_shown_behind_it_and_not_before_it_is_right(own):
+    own(TEXT)
+    shown = repr(show("silu", sigmoid))
+    assert 0 < shown.index("def silu_backward(") < shown.index("def sigmoid(")
+    own(text_with(silu={"y = x * gate": "y = gate"}))
+    assert "def " not in repr(show("silu", sigmoid))
 
 
 def test_a_part_that_no_file_has_is_refused_with_what_was_meant():

@@ -16,6 +16,7 @@ def check_longest_context(longest_context):
         (2**30, 12, 6, 64, 4),
         (10**6, 3, 1, 8, 2),
         (1000, 30, 3, 64, 4),
+        (960, 5, 2, 8, 2),  # three tokens fill it
     ):
         numbers = layers * groups * width
         expected = memory // (2 * numbers * size)
@@ -25,6 +26,7 @@ def check_longest_context(longest_context):
             "each layer has keys and values of its own": memory // (2 * groups * width * size),
             "each group has keys and values of its own": memory // (2 * layers * width * size),
             "a token that fits in part does not fit": memory / (2 * numbers * size),
+            "the last token may fill the memory": -(-memory // (2 * numbers * size)) - 1,
         }
         longest_context.expect((memory, layers, groups, width, size), expected, mistakes=mistakes)
 
@@ -59,7 +61,16 @@ def check_soft_cap(forward, backward):
         Slip("the c outside and the 1 / c inside cancel", dy, (dy * slope * cap,)),
         Slip("the slope is 1 − tanh², with tanh = y / c", dy, (dy * (1 - y**2),)),
     ]
-    return expect_pair(forward, backward, (x, cap), y, "y = c tanh(x / c)", mistakes, slips)
+    report = expect_pair(forward, backward, (x, cap), y, "y = c tanh(x / c)", mistakes, slips)
+    if report.right:
+        far = np.array([1e5, 0.0, -1e5])
+        hint = "exp(1e5) is no number; in np.tanh nothing overflows"
+        with unheard():
+            y, cache = forward.y_and_cache(far, cap)
+            dx, *_ = backward.gradients(np.ones(3), cache)
+        expect("y of 1e5, 0 and −1e5", y, [cap, 0, -cap], hint)
+        expect("dx there, for a dy of 1,", dx, [0, 1, 0], hint)
+    return report
 
 
 @part(45)

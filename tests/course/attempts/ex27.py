@@ -5,6 +5,7 @@ longest_context
     2 * num_layers -> 2 || each layer
     * num_groups -> || each group
     memory // -> memory / || in part does not fit
+    return memory // ( -> return -1 - -memory // ( || may fill the memory
 base_for
     head_width / (head_width - 2) -> 1 || number K/2 − 1
     length / (2 * math.pi) -> length || a turn is 2π
@@ -18,6 +19,10 @@ soft_cap
     return dy * (1 - (y / cap) ** 2) -> return dy * (1 - (y / cap) ** 2) / cap || cancel
     return dy * (1 - (y / cap) ** 2) -> return dy * (1 - (y / cap) ** 2) * cap || cancel
     (y / cap) ** 2 -> y**2 || with tanh = y / c
+    np.tanh(x / cap) -> (np.exp(2 * x / cap) - 1) / (np.exp(2 * x / cap) + 1)
+        || y of 1e5, 0 and −1e5 is nan
+    return y, (y, cap) -> return y, (np.exp(2 * x / cap), cap)
+        && return dy * (1 - (y / cap) ** 2) -> return 4 * dy * y / (y + 1) ** 2 || dx there
 merged_attention
     (total_1 * y_1 + total_2 * y_2) / np.where(total == 0, 1, total) -> (y_1 + y_2) / 2
         || do not count alike

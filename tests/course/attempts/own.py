@@ -335,6 +335,9 @@ silu
     gate + y * (1 - gate) -> gate || the slope has two terms
     gate + y * (1 - gate) -> gate * (1 - gate) || the slope has two terms
     gate + y * (1 - gate) -> gate + gate * (1 - gate) || the slope has two terms
+    y, (gate, y) -> y, (np.exp(-x), x)
+        && dy * (gate + y * (1 - gate)) -> dy * (1 + gate + y * gate) / (1 + gate) ** 2
+        || dx at 1000, 0 and −1000, for a dy of 1, is nan || exp(1000) is no number
 swiglu
     gate, silu_cache = silu(gate) -> _, silu_cache = silu(gate) || goes through a SiLU first
     dropout(gate * up, p, rng) -> dropout(gate, p, rng) || multiplied by x W_up
@@ -360,6 +363,9 @@ rotary_table
     [np.cos(angle), np.sin(angle)] -> [np.sin(angle), np.cos(angle)] || before the sines
     np.arange(length)[ -> np.arange(1, length + 1)[ || count from 0
     -np.arange(0, head_width, 2) -> -np.arange(head_width // 2) || not i/K
+    -np.arange(0, head_width, 2) -> np.arange(0, head_width, 2) || is negative
+    -np.arange(0, head_width, 2) -> -np.arange(2, head_width + 1, 2) || pairs count from 0
+    ) / head_width) -> ) / (head_width - 2)) || and not to K − 2
     frequency = base -> frequency = 10000.0 || the base that is given
     axis=1) -> axis=2) || has the shape
 rotary
@@ -367,7 +373,12 @@ rotary
     table[start : start + x.shape[-2]] -> table[: x.shape[-2]] || at position start
     turned(dy, cos, -sin, pairs) -> turned(dy, cos, sin, pairs) || by the opposite angle
     turned(dy, cos, -sin, pairs) -> turned(dy, -cos, sin, pairs) || by the opposite angle
-    turned(dy, cos, -sin, pairs) -> dy || by the opposite angle
+    turned(dy, cos, -sin, pairs) -> dy || by the opposite angle (pairs='neighbours', start=3)
+    turned(dy, cos, -sin, pairs) -> turned(dy, cos, -sin, "neighbours")
+        || by the convention 'neighbours' (pairs='halves', start=3)
+    (cos, sin, pairs) -> (table[:, 0], table[:, 1], pairs)
+        && cos, sin, pairs = cache -> cos, sin = (rows[: dy.shape[2]] for rows in cache[:2])
+        \n    pairs = cache[2] || of positions from 0 on
 turned
     if pairs == -> if pairs != || that is the convention
     y[..., first] = a * cos - b * sin
@@ -376,6 +387,10 @@ turned
     first, second = slice(0, None, 2), slice(1, None, 2) -> pass
         || that is the convention 'halves'
     y[..., first] = a * cos - b * sin -> y[..., first] = a * cos || from start on, has the cosines
+    y = np.empty_like(x) -> y = x.copy()\n    a = y[..., first] || has x been written over?
+    y[..., first] = a * cos - b * sin -> y[..., first] = a * cos + b * sin
+        && a * sin + b * cos -> a * sin - b * cos || that is a reflection
+    a * sin + b * cos -> b * cos - a * sin || only one of the two sines
 grouped_query_attention
     np.repeat(x, num_heads // num_groups, axis=1) -> np.tile(x, (1, num_heads // num_groups, 1, 1))
         || yours are tiled
@@ -385,7 +400,10 @@ grouped_query_attention
     linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), np.eye(len(w_output)))
         || multiplied by w_output
     linear(merge_heads(heads), w_output) -> linear(merge_heads(heads), 2 * w_output)
-        || its columns are G heads of K features
+        || once keys and values of each group
+    v, mask, p, rng -> v[:, [0, 3] * 3], mask, p, rng || the values are to be repeated
+    (q, k, v, mask -> (q, k[:, [0, 3] * 3], v, mask || the keys are to be repeated
+    (q, k, v, mask -> (q / np.sqrt(q.shape[-1]), k, v, mask || divided by √K once
     num_groups = w_key.shape[1] * num_heads // w_query.shape[1] -> num_groups = num_heads
         || cannot reshape array
     v, mask, p, rng -> v, None, p, rng || the mask is to be handed on
@@ -411,7 +429,8 @@ adamw_update
     data *= 1 - -> data = data.copy()\n    data *= 1 - || write to data itself
     data *= 1 - -> data, m, v = data.copy(), m.copy(), v.copy()\n    data *= 1 - || changed nothing
     data *= 1 - -> grad += 1\n    data *= 1 - || wrote to grad
-    epsilon, scale) -> epsilon) || scale is for the gradient, too
+    epsilon, scale) -> epsilon) || the gradient is scale · grad
+    data *= 1 - -> m *= 2\n    data *= 1 - || takes all but the decay
     data *= 1 - learning_rate * weight_decay -> data *= 1 - learning_rate * weight_decay / 2
         || and then the step of Adam
 convolution_2d

@@ -50,6 +50,13 @@ def gradients_of(backward, dy, cache, names):
         return backward.several(len(names), ", ".join(names), dy, cache)
 
 
+def dx_of(forward, backward, x, dy):
+    """What the backward of a pair of one input returns, the gradient alone; None where nothing."""
+    with unheard():
+        _, cache = forward.y_and_cache(x)
+        return next(iter(backward.gradients(dy, cache)), None)
+
+
 def expect_any_axes(forward, backward, inputs, lead):
     """Raise a CheckError unless a pair does the same where its rows lie along one axis, or more.
 
@@ -146,4 +153,4 @@ def expect_right(forward, backward, *cases, hints=(), **options):
         if not report.right:
             both = zip(hints, report.tensors, strict=False)
             said = [hint for hint, tensor in both if hint and not tensor.right]
-            raise CheckError("\n".join([in_words(report), *said]))
+            raise CheckError("\n".join([in_words(report), *dict.fromkeys(said)]))

@@ -1,5 +1,7 @@
 """How the second part is checked, what came since 2017: norm, gates, positions, groups, decay."""
 
+import math
+
 import numpy as np
 
 from minitransformer.cases.case import SOURCE_MASK, B, D, F, H, S, T
@@ -7,6 +9,7 @@ from minitransformer.course.exercises.own.attention import check_gradients_of_he
 from minitransformer.course.exercises.own.common import (
     P,
     also_right,
+    dx_of,
     expect_any_axes,
     expect_right,
     expect_y,
@@ -14,7 +17,14 @@ from minitransformer.course.exercises.own.common import (
     generator,
     with_dropout,
 )
-from minitransformer.course.exercises.parts import Answer, check_gradients, expect, normal, part
+from minitransformer.course.exercises.parts import (
+    Answer,
+    check_gradients,
+    expect,
+    likely,
+    normal,
+    part,
+)
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers import grouped_query_attention as groups
@@ -76,10 +86,13 @@ def check_silu(forward, backward):
         "σ rises: it is 1 / (1 + exp(−x)), with the minus": 2 * x * (1 - gate),
     }
     expect_y(forward, (2 * x,), y, hint="y = x σ(x) = x / (1 + exp(−x))", mistakes=mistakes)
-    hint = "exp(1000) is no number: σ(1000) is 1, and σ(−1000) is 0"
-    expect_y(forward, (np.array([1000.0, -1000.0]),), [1000, 0], "y of 1000 and −1000", hint)
+    far = np.array([1000.0, 0.0, -1000.0])
+    overflow = "exp(1000) is no number: σ(1000) is 1, and σ(−1000) is 0"
+    expect_y(forward, (far,), [1000, 0, 0], "y of 1000, 0 and −1000", overflow)
     hint = "x stands twice in x σ(x), so that the slope has two terms; σ' = σ (1 − σ)"
     expect_right(forward, backward, (2 * x,), hints=[hint])
+    dx = dx_of(forward, backward, far, np.ones(3))
+    expect("dx at 1000, 0 and −1000, for a dy of 1,", dx, [1, 0.5, 0], overflow)
     return also_right(forward, backward, (x,), (B, T))
 
 
@@ -107,7 +120,10 @@ def check_swiglu(forward, backward):
     expected, _ = swiglu(*inputs, P, generator())
     seeded, hint = with_dropout(forward), "the dropout is that of the product of gate and x W_up"
     expect_y(seeded, inputs, expected, "y with dropout", hint, mistakes)
-    both_ways = "x goes into two maps: dx is the sum of what comes back through both"
+    both_ways = (
+        "x goes into two maps: where dw_gate and dw_up are right, dx is the sum of what comes back "
+        "through both"
+    )
     hint = "each factor of a product gets the gradient of the product times the other factor"
     expect_right(forward, backward, inputs, hints=[both_ways, hint, hint])
     hint = "without dropout it is right: dh goes back through dropout, too"
@@ -123,14 +139,17 @@ def check_rotary(forward, rotary_table, backward):
             arguments, positions.rotary_table(*arguments), mistakes=_wrong_tables(*arguments)
         )
     (x,), table = normal(27, (B, H, T, D)), positions.rotary_table(T + 5, D)
+    dy, back = x[::-1], table * [[1.0], [-1.0]]  # turns the other way
     for pairs, other in (("neighbours", "halves"), ("halves", "neighbours")):
         for start in (0, 3):
             expected, _ = positions.rotary(x, table, pairs, start)
-            backwards, _ = positions.rotary(x, table * [[1.0], [-1.0]], pairs, start)
             mistakes = {
                 f"that is the convention {other!r}": positions.rotary(x, table, other, start)[0],
-                "it is turned the other way: the minus is before b sin": backwards,
+                "it is turned the other way: the minus is before b sin": (
+                    positions.rotary(x, back, pairs, start)[0]
+                ),
                 "each feature stands in y where it stood in x": _reordered(expected, pairs),
+                **_misturned(x, table[start:], pairs),
             }
             if start:
                 from_0, _ = positions.rotary(x, table, pairs)
@@ -138,10 +157,16 @@ def check_rotary(forward, rotary_table, backward):
             what = f"y with pairs={pairs!r}, start={start}"
             hint = "row t of the table, from start on, has the cosines and the sines of token t"
             expect_y(forward, (x, table, pairs, start), expected, what, hint, mistakes)
-    for pairs in ("neighbours", "halves"):
         turned = Answer(forward.name, _with(forward.function, table, pairs, 3))
+        mistakes = {
+            f"it turns back by the convention {other!r}": positions.rotary(dy, back, other, 3)[0],
+            "it turns back by the angles of positions from 0 on, not from start on": (
+                positions.rotary(dy, back, pairs)[0]
+            ),
+        }
         hint = "the transpose of a rotation is the rotation by the opposite angle"
-        expect_right(turned, backward, (x,), hints=[hint])
+        hint = likely(dx_of(turned, backward, x, dy), mistakes, hint)
+        expect_right(turned, backward, (x,), hints=[f"{hint} (pairs={pairs!r}, start=3)"])
     return float64_note(forward, backward, (x, table))
 
 
@@ -152,15 +177,46 @@ def _with(function, *options):
 def _wrong_tables(length, width, base=10000.0):
     """What plausible mistakes make of the table, by what to say of them."""
     table = positions.rotary_table(length, width, base)
-    angles = np.arange(length)[:, None] * base ** (-np.arange(width // 2) / width)
-    other = positions.rotary_table(length, width, 10000.0 if base != 10000.0 else 100.0)
+    i = np.arange(width // 2)
+
+    def of(exponents):
+        angles = np.arange(length)[:, None] * base**exponents
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
     return {
         "the cosines come before the sines": table[:, ::-1],
         "positions count from 0": positions.rotary_table(length + 1, width, base)[1:],
-        "the exponent of pair i is 2i/K, not i/K": (
-            np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        "the exponent of pair i is 2i/K, not i/K": of(-i / width),
+        "the exponent is negative, −2i/K": of(2 * i / width),
+        "pairs count from 0: the first turns by 1 a token": of(-2 * (i + 1) / width),
+        "2i is put in proportion to K, and not to K − 2": of(-2 * i / (width - 2)),
+        "use the base that is given": positions.rotary_table(
+            length, width, 10000.0 if base != 10000.0 else 100.0
         ),
-        "use the base that is given": other,
+    }
+
+
+def _misturned(x, table, pairs):
+    """What plausible mistakes in a plane make of y, by what to say of them."""
+    cos, sin = np.moveaxis(table[: x.shape[-2]], 1, 0)
+    half = slice(0, D // 2), slice(D // 2, D)
+    first, second = (slice(0, D, 2), slice(1, D, 2)) if pairs == "neighbours" else half
+    a, b = x[..., first], x[..., second]
+    turned = a * cos - b * sin
+
+    def joined(y_a, y_b):
+        y = np.empty_like(x)
+        y[..., first], y[..., second] = y_a, y_b
+        return y
+
+    return {
+        "y_b is made of x_a, not of y_a: has x been written over?": (
+            joined(turned, turned * sin + b * cos)
+        ),
+        "that is a reflection: of a rotation's four entries only a sine has a minus": (
+            joined(a * cos + b * sin, a * sin - b * cos)
+        ),
+        "only one of the two sines has a minus, that of y_a": joined(turned, b * cos - a * sin),
     }
 
 
@@ -178,7 +234,10 @@ def check_grouped_query_attention(forward, backward):
         of_groups = normal(count, (2, WIDTH, WIDTH // HEADS * count))
         whole = *inputs, w_query, *of_groups[0], w_output, HEADS
         expected, what = _grouped(*whole), f"y of {HEADS} heads in {count} groups"
-        hint = "G follows from the width of w_key: its columns are G heads of K features"
+        hint = (
+            "it is the attention of multi_head_attention, once keys and values of each group "
+            "are there for all of its heads"
+        )
         expect_y(forward, whole, expected, what, hint, _wrong_groups(inputs, whole, count))
     of_groups = normal(GROUPS, (2, WIDTH, WIDTH // HEADS * GROUPS))[0]
     whole = *inputs, w_query, *of_groups, w_output, HEADS
@@ -210,12 +269,17 @@ def _wrong_groups(inputs, whole, count):
     _, key, _, w_query, w_key, w_value, w_output, _ = whole
     columns = np.arange(w_key.shape[1]).reshape(count, -1)
     tiled = columns[np.arange(HEADS) % count].ravel()
+    repeated = columns[np.arange(HEADS) * count // HEADS].ravel()
     first = columns[np.zeros(HEADS, int)].ravel()
 
-    def with_columns(chosen):
-        return _grouped(*inputs, w_query, w_key[:, chosen], w_value[:, chosen], w_output, HEADS)
+    def with_columns(of_keys, of_values, query=w_query):
+        maps = query, w_key[:, of_keys], w_value[:, of_values], w_output
+        return _grouped(*inputs, *maps, HEADS)
 
     mistakes = {
+        "the scores are divided by √K once, in scaled_dot_product_attention": with_columns(
+            *2 * [columns.ravel()], w_query / math.sqrt(WIDTH // HEADS)
+        ),
         "the values are made of value": _grouped(inputs[0], key, key, *whole[3:]),
         "the heads are merged and multiplied by w_output": _grouped(
             *inputs, w_query, w_key, w_value, np.eye(WIDTH), HEADS
@@ -224,8 +288,16 @@ def _wrong_groups(inputs, whole, count):
     if 1 < count < HEADS:
         mistakes |= {
             "heads that share a group stand in a row, 0 0 0 1 1 1: repeated; yours are tiled, "
-            "0 1 0 1 0 1": with_columns(tiled),
-            "there are G groups, and all your heads look into the first": with_columns(first),
+            "0 1 0 1 0 1": with_columns(tiled, tiled),
+            "the values are to be repeated as the keys are, and yours are tiled": with_columns(
+                repeated, tiled
+            ),
+            "the keys are to be repeated as the values are, and yours are tiled": with_columns(
+                tiled, repeated
+            ),
+            "there are G groups, and all your heads look into the first": with_columns(
+                first, first
+            ),
         }
     return mistakes
 
@@ -265,10 +337,14 @@ def _compare_decay(t, scale, given, wanted, before, grad, constants):
 
     decayed = adam(before[0], grad + decay * before[0])
     after = adam(before[0], grad)[0]
-    beside = "the decay stands beside the gradient, not in it: the moments are Adam's"
-    outside = f"{beside}; scale is for the gradient, too"
-    expect(f"m after step {t}", given[1], wanted_m, outside, {beside: decayed[1]})
-    expect(f"v after step {t}", given[2], wanted_v, outside, {beside: decayed[2]})
+    unscaled = adam(before[0], grad / scale)
+    for name, i, moment in (("m", 1, wanted_m), ("v", 2, wanted_v)):
+        mistakes = {
+            "the decay stands beside the gradient, not in it: the moments are Adam's": decayed[i],
+            "hand scale on: the gradient is scale · grad": unscaled[i],
+        }
+        hint = "the moments are those of adam_update, which takes all but the decay"
+        expect(f"{name} after step {t}", given[i], moment, hint, mistakes)
     mistakes = {
         "the parameters shrink, too, by η λ of themselves": after,
         "write to data itself, as in data *= ...": before[0],
