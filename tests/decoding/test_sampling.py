@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from minitransformer.core.errors import InputError
-from minitransformer.data.text.vocabulary import BOS, PAD, UNK
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK
 from minitransformer.decoding.sampling import sample, sampling_probabilities
 
 LOGITS = np.log([0.1, 0.1, 0.1, 0.05, 0.35, 0.2, 0.1])  # of which the first three are never said
@@ -31,6 +31,11 @@ def test_of_the_most_probable_so_many_are_left():
     np.testing.assert_allclose(p, [0, 0, 0, 0, 0.35 / 0.55, 0.2 / 0.55, 0])
 
 
+def test_of_equally_probable_ones_those_of_the_smaller_id_are_left():
+    p = sampling_probabilities(np.zeros(3000), top_k=2)
+    assert np.flatnonzero(p).tolist() == [EOS, EOS + 1]  # those before it are never said
+
+
 @pytest.mark.parametrize(("top_p", "left"), [(0.3, [4]), (0.51, [4, 5]), (0.8, [4, 5, 6])])
 def test_the_fewest_are_left_that_have_so_much_together(top_p, left):
     """0.5, 0.79, 0.93 and 1 are the sums."""
@@ -47,9 +52,11 @@ def test_those_that_have_exactly_so_much_together_are_enough():
 @pytest.mark.parametrize("wrong", [
     dict(temperature=-1),
     dict(temperature=np.nan),
+    dict(temperature=np.inf),
     dict(top_k=-1),
     dict(top_k=2.5),
     dict(top_p=0),
+    dict(top_p=1.1),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(wrong):
     (name,) = wrong

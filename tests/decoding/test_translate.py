@@ -1,5 +1,8 @@
 """Sentences of any length and number: batches of them, workers that share these, and odd input."""
 
+import math
+import sys
+
 import numpy as np
 import pytest
 from plain_search import (
@@ -16,6 +19,7 @@ from plain_search import (
 from minitransformer.core.workers import Workers
 from minitransformer.data.text.vocabulary import EOS, PAD, UNK
 from minitransformer.decoding import beam_search, greedy, translate, translate_ids
+from minitransformer.decoding.hypothesis import check_alpha
 
 
 def random_sources(number):
@@ -176,3 +180,11 @@ def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, 
 def test_an_option_out_of_range_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         translate_ids(small_model(), SENTENCES, **options)
+
+
+def test_alpha_may_be_as_large_as_the_penalty_of_the_longest_is_a_number():
+    longest = small_model().config.max_length
+    largest = math.log(sys.float_info.max) / math.log((5 + longest) / 6)
+    check_alpha(0.999 * largest, longest)
+    with pytest.raises(ValueError, match="larger than any number"):
+        check_alpha(1.001 * largest, longest)
