@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,16 @@ def test_probabilities_are_those_of_the_model_among_the_pieces_that_may_stand_th
     words = [i for i, piece in enumerate(pieces) if piece.startswith("\u2581") and piece[1:]]
     assert dict(gap) == pytest.approx({pieces[i][1:]: p[i] / p[words].sum() for i in words})
     assert [p for _, p in gap] == sorted((p for _, p in gap), reverse=True)
+
+
+def test_of_equally_likely_pieces_those_of_the_smaller_id_come_first(filler):
+    alike = Filler(copy.deepcopy(filler.model), filler.vocabulary)
+    weight = alike.model.output_projection.weight.data
+    weight[0::2], weight[1::2] = 1, 2  # so that one half is as likely as each other, or the other
+    (gap,) = alike.fill("a ___ runs", top=1000).gaps
+    order = [(-p, filler.pieces.index(f"\u2581{piece}")) for piece, p in gap]
+    assert order == sorted(order)
+    assert len(order) > 16  # fewer keep their order, whatever puts them into one
 
 
 @pytest.mark.parametrize("top", [0, -1, 2.5, "3", None])

@@ -368,6 +368,7 @@ ROWS = [
         lambda arrays, state: arrays["deviation"].fill(0),
         lambda arrays, state: arrays["mean"].fill(float("nan")),
         lambda arrays, state: arrays.update(mean=arrays["mean"][0]),
+        lambda arrays, state: arrays.update(components=arrays["components"][1:]),
         lambda arrays, state: state.pop("classes"),
         lambda arrays, state: state.update(classes=[1, 2, 3]),
     )),
