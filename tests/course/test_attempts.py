@@ -42,6 +42,7 @@ def test_a_wrong_answer_is_told_what_is_wrong_with_it(name, function, answer, sa
     for text in says:
         assert text in verdict.explanation
     assert "not checked" not in verdict.explanation  # of what is no gradient
+    assert " in `forward" not in verdict.explanation  # which is a line of the check
 
 
 @each("RIGHT")

@@ -4,6 +4,7 @@ import numpy as np
 
 from minitransformer.course.exercises.parts import (
     Answer,
+    Slip,
     expect,
     expect_pair,
     normal,
@@ -60,6 +61,9 @@ def check_without_groups(without_groups):
                 "y is a sum, of which the other groups are no part; it is no mean": (
                     expected / groups
                 ),
+                "each group of y has kernels of its own: yours are those of the first": _blocks(
+                    np.tile(weight[..., : E // groups], groups), groups
+                ),
             }
         hint = "W of the channels c and e is 0 unless both are of one group"
         expect(f"without_groups(weight, {groups})", given, expected, hint, mistakes)
@@ -104,6 +108,9 @@ def _wrong_dx(dy, weight, shape, stride, padding):
         "the kernel is to be turned in its rows, too": by(turned[::-1]),
         "the kernel is to be turned in its columns, too": by(turned[:, ::-1]),
         "rows and columns of the kernel are exchanged": by(turned.swapaxes(0, 1)),
+        "channels in and out are to be exchanged; a reshape mixes them": (
+            by(weight[::-1, ::-1].reshape(turned.shape))
+        ),
     }
     room = [
         side + size - 1 - ((n - 1) * stride + 1)
@@ -140,11 +147,19 @@ def check_rms_pooling(forward, backward):
             np.sqrt(squares.mean(axis=-1, keepdims=True)) / size, squares.shape
         ),
     }
-    report = expect_pair(
-        forward, backward, (x, size), np.sqrt(squares) / size, "y = √(mean of x²)", mistakes
-    )
+    (dy,) = normal(32, squares.shape)
+    of_root = x * (dy / size**2).repeat(size, axis=1).repeat(size, axis=2)
+    slips = [Slip("the slope of a root is 1 / (2 y): y divides", dy, (of_root,))]
+    y, hint = np.sqrt(squares) / size, "y = √(mean of x²)"
+    report = expect_pair(forward, backward, (x, size), y, hint, mistakes, slips)
     if not report.right:
         return report
+    y, cache = forward.y_and_cache(1e-9 * x, size)
+    small, *_ = backward.gradients(np.ones(y.shape), cache)
+    y, cache = forward.y_and_cache(x, size)
+    dx, *_ = backward.gradients(np.ones(y.shape), cache)
+    hint = "only where a window is 0 has it no slope, and not where it is small"
+    expect("dx of an x that is small, for a dy of 1,", small, dx, hint)
     zeros = np.zeros((1, 4, 4, 2))
     zeros[:, :2] = 1
     y, cache = forward.y_and_cache(zeros, 2)

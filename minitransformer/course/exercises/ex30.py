@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from minitransformer.course.exercises.own.common import CANCELLED, FAR, FAR_OFF
 from minitransformer.course.exercises.parts import Slip, expect, expect_pair, likely, normal, part
 from minitransformer.gradcheck.pair import unheard
 
@@ -27,6 +28,8 @@ def check_share_of_paths(share_of_paths):
             "there are more paths of some lengths than of others": (most + 1) / (n + 1),
             "the path around all blocks is one, too": sum(of_length[1 : most + 1]) / 2**n,
             "these are the long ones": sum(of_length[most:]) / 2**n,
+            "these are those that are longer": 1 - expected,
+            "a share of all is 1, not 100": 100 * expected,
         }
         share_of_paths.expect((n, most), expected, hint, mistakes)
 
@@ -69,6 +72,10 @@ def check_deepest_within(deepest_within):
         "the first convolution has weights, too": lambda *a: _weights(*a) - 9 * a[1] * a[2],
         "the linear map has a matrix, too": lambda *a: _weights(*a) - 4 * a[2] * a[3],
         "the linear map is given 4 width features": lambda *a: _weights(*a) - 3 * a[2] * a[3],
+        "a kernel has 9 places": lambda n, c, w, e: c * w + (42 * n - 10) * w**2 + 4 * w * e,
+        "the third stage has twice the channels of the second": lambda n, c, w, e: (
+            9 * c * w + (252 * n - 45) * w**2 + 3 * w * e
+        ),
     }
     mistakes = {
         "6 n + 2 is asked for, not n": [depth and (depth - 2) // 6 for depth in right],
@@ -80,7 +87,7 @@ def check_deepest_within(deepest_within):
     for what, count in counted_otherwise.items():
         mistakes[what] = [_deepest(count, *case) for case in cases]
     given = [deepest_within(*case) for case in cases]
-    hint = "with w = width: kernels 9 C w, then 18 w², 72 w² and 288 w² a block; a matrix 4 w E"
+    hint = "count the network of n = 1 by hand, kernel by kernel, and what a block more has"
     for what, values in mistakes.items():  # of whole numbers, one alone says little
         if all(likely(one, {what: value}) for one, value in zip(given, values, strict=True)):
             hint = what
@@ -90,7 +97,7 @@ def check_deepest_within(deepest_within):
 
 def _deepest(count, num_weights, *sizes):
     """The depth, for a count of the weights that a network with n blocks in each stage has."""
-    fitting = [n for n in range(1, 100) if count(n, *sizes) <= num_weights]
+    fitting = [n for n in range(1, 1000) if count(n, *sizes) <= num_weights]
     return 6 * fitting[-1] + 2 if fitting else 0
 
 
@@ -109,7 +116,10 @@ def check_folded(folded):
         given = folded.several(2, "weight' and bias'", weight, gamma, beta, mean, variance, epsilon)
         sigma = np.sqrt(variance + epsilon)
         scale = gamma / sigma
-        scaled = "what the norm does to y it does to each channel of y: weight γ / √(variance + ε)"
+        scaled = (
+            "what the norm does to y it does to each channel of y, the last axis of the weight: "
+            "weight γ / √(variance + ε)"
+        )
         mistakes = {
             "divide by the deviation, √(variance + ε), not by the variance": (
                 weight * gamma / (variance + epsilon)
@@ -165,16 +175,33 @@ def check_group_norm(forward, backward):
             "a group is channels side by side: 0 and 1, not 0 and 3": _strided(x, gamma, beta),
             "there are G groups, not groups of G": _normed(x, gamma, beta, groups=C // G)[0],
             "γ and β are those of a channel, and stand behind the norm": _normed(x, 1, 0)[0],
+            "β is to be added": _normed(x, gamma, 0)[0],
+            "γ is to be multiplied with": _normed(x, 1, beta)[0],
+            "each channel of a group has a γ of its own": _normed(
+                x, gamma.reshape(G, -1)[:, :1].repeat(C // G, axis=1).ravel(), beta
+            )[0],
             "ε is added to the variance, under the root": _normed(x, gamma, beta, outside=True)[0],
             "divide by N, the count of what is normed together, not by N − 1": _normed(
                 x, gamma, beta, ddof=1
             )[0],
         }
     _, x_hat, sigma = _normed(x, gamma, beta)
+    mistakes["divide by σ, the root"] = gamma * x_hat / sigma + beta
+    count = Y * X * C // G
+    of_channels = (
+        gamma / sigma * (dy - (dy.sum((0, 1, 2)) + x_hat * (dy * x_hat).sum((0, 1, 2))) / count)
+    )
     summed = {axes: _dx(dy, x_hat, sigma, gamma, axes) for axes in ((1, 2, 4), (0, 1, 2, 4), (4,))}
     outside = _dx(dy, x_hat, sigma, 1.0) * gamma
     constant = dy * gamma / sigma
     slips = [
+        Slip("dx is divided by σ, too", dy, (_dx(dy, x_hat, sigma, gamma) * sigma, None, None)),
+        Slip(
+            "dγ / N and dβ / N are the means of a batch norm: here they are those of dx̂ and dx̂ x̂ "
+            "over a group of a picture",
+            dy,
+            (of_channels, None, None),
+        ),
         Slip("the statistics depend on x, too: dx has two terms more", dy, (constant, None, None)),
         Slip(
             "γ differs within a group: it belongs inside the means, as in layer norm",
@@ -192,10 +219,16 @@ def check_group_norm(forward, backward):
             (summed[(4,)], None, None),
         ),
     ]
-    hint = "each group of each picture has a mean and a variance of its own, over all its places"
-    return expect_pair(
-        forward, backward, (x, gamma, beta, G), expected, hint, mistakes, slips=slips
+    hint = (
+        "y = γ (x − μ) / √(σ² + ε) + β, where each group of each picture has a mean and a variance "
+        "of its own, over all its places; ε is 1e-5"
     )
+    inputs = x, gamma, beta, G
+    report = expect_pair(forward, backward, inputs, expected, hint, mistakes, slips=slips)
+    if report.right:
+        y, _ = forward.y_and_cache(x + FAR, gamma, beta, G)
+        expect(FAR_OFF, y, _normed(x + FAR, gamma, beta)[0], CANCELLED)
+    return report
 
 
 def _normed(x, gamma, beta, axes=(1, 2, 4), groups=G, outside=False, ddof=0):

@@ -24,6 +24,7 @@ from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call, read_only, returned, unheard
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
+ROUNDED = 1e-5  # of the largest entry: what float32 may make of an answer
 
 
 class Part(NamedTuple):
@@ -153,6 +154,7 @@ def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
     if given is None:
         raise CheckError(f"{what} is {returned(None)}")
     booleans = all(getattr(value, "dtype", "") == "bool" for value in (given, expected))
+    rounded = getattr(given, "dtype", "") == "float32"
     expected = np.asarray(expected, dtype=np.float64)
     try:
         given = np.asarray(given, dtype=np.float64)
@@ -170,6 +172,8 @@ def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
             str(bool(value)) if booleans else f"{value + 0.0:.9g}"  # and not -0
             for value in (given[index], expected[index])
         )
+        if rounded and np.all(difference <= ROUNDED * np.abs(expected).max()):
+            hint = "it is right but for the rounding of float32: keep the dtype of what is given"
         hint = likely(given, mistakes or {}, hint)
         raise CheckError(
             f"{what} is {is_}{where} and should be {should_be}" + (f"; {hint}" if hint else "")

@@ -95,6 +95,7 @@ without_groups
     lambda weight, groups: np.roll(of_blocks(weight, groups), weight.shape[2], axis=2)
         || yours are crossed
     return full -> return full / num_groups || it is no mean
+    weight[..., outs] -> weight[..., :e] || yours are those of the first
     return full -> return full.swapaxes(2, 3) || has the shape (3, 3, 6, 4)
     c * num_groups, c_out -> c, c_out || (3, 3, 2, 6)
 dx_as_a_convolution
@@ -103,6 +104,7 @@ dx_as_a_convolution
     $TURNED -> weight[:, ::-1].swapaxes(2, 3) || turned in its rows, too
     $TURNED -> $TURNED.swapaxes(0, 1) || rows and columns of the kernel are exchanged
     $TURNED -> weight[::-1, ::-1] || raised ValueError
+    $TURNED -> weight[::-1, ::-1].reshape(k, k, -1, weight.shape[2]) || a reshape mixes them
     without_what_is_left_over || has the shape
     front = k - 1 - padding -> front = padding || zeros between the entries of dy
     slice(front, end, stride) for end in last
@@ -126,7 +128,9 @@ rms_pooling_backward
     share[:, :, None, :, None] -> dy[:, :, None, :, None] || dx
     np.where(y > 0, y, 1) -> y || where a window is 0, so is dx
     np.where(y > 0, y, 1) -> (y + 1e-3) || dx
-    np.where(y > 0, y, 1) -> 1 || dx
+    np.where(y > 0, y, 1) -> 1 || y divides
+    np.where(y > 0, y, 1) -> np.where(y < 1e-6, np.inf, y) || and not where it is small
+    np.where(y > 0, y, 1) -> np.maximum(y, 1e-3) || and not where it is small
 """
 RIGHT = """
 rows_in_no_window

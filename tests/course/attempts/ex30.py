@@ -70,6 +70,8 @@ share_of_paths
     range(most + 1) -> range(1, most + 1) || the path around all blocks
     range(most + 1) -> range(most, num_blocks + 1) || the long ones
     2**num_blocks -> num_blocks**2 || paths go through k of n
+    return sum -> return 1 - sum || those that are longer
+    return sum -> return 100 * sum || is 1, not 100
 deepest_within
     6 * n + 2 -> n || 6 n + 2 is asked for
     6 * n + 2 -> 6 * n || two layers more
@@ -81,13 +83,17 @@ deepest_within
     - 9 * channels * width -> || the first convolution has weights
     $MATRIX -> || the linear map has a matrix
     $MATRIX -> - width * num_classes || is given 4 width features
+    9 * channels -> channels && $LESS -> + 10 * width**2 && $OF_A_STEP -> (42 * width**2)
+        || a kernel has 9 places
+    $LESS -> + 45 * width**2 && $OF_A_STEP -> (252 * width**2)
+        && $MATRIX -> - 3 * width * num_classes || twice the channels of the second
     with_shortcuts_b || shortcuts A have no weights
     with_biases || biases are left out
     $OF_A_STEP -> (126 * width**2) || not in all together
-    $OF_A_STEP -> (42 * width**2) || kernels 9 C w
-    $LESS -> + 72 * width**2 || kernels 9 C w
-    9 * channels * width -> 9 * width * width || kernels 9 C w
-    // $OF_A_STEP -> / $OF_A_STEP || kernels 9 C w
+    $OF_A_STEP -> (42 * width**2) || count the network of n = 1
+    $LESS -> + 72 * width**2 || count the network of n = 1
+    9 * channels * width -> 9 * width * width || count the network of n = 1
+    // $OF_A_STEP -> / $OF_A_STEP || count the network of n = 1
 folded
     np.sqrt(variance + epsilon) -> (variance + epsilon) || not by the variance
     np.sqrt(variance + epsilon) -> (np.sqrt(variance) + epsilon) || under the root
@@ -118,6 +124,13 @@ group_norm
     groups, -1) -> x.shape[-1], 1) || each for itself
     gamma * x_hat.reshape(x.shape) + beta -> x_hat.reshape(x.shape) || stand behind the norm
     np.sqrt(variance + 1e-5) -> np.sqrt(variance) + 1e-5 || under the root
+    np.sqrt(variance + 1e-5) -> (variance + 1e-5) || divide by σ, the root
+    (centred * centred).mean($AXES, keepdims=True) -> (apart * apart).mean($AXES, keepdims=True)
+        - apart.mean($AXES, keepdims=True) ** 2 || take the mean off before you square
+    x_hat.reshape(x.shape) + beta -> x_hat.reshape(x.shape) || β is to be added
+    gamma * x_hat.reshape(x.shape) -> x_hat.reshape(x.shape) || γ is to be multiplied with
+    gamma * x_hat -> np.repeat(gamma[:: len(gamma) // groups], len(gamma) // groups) * x_hat
+        || has a γ of its own
     (centred * centred).mean($AXES, -> apart.var($AXES, ddof=1, || not by N − 1
     of_the_batch || each picture has its own
     of_a_place || over all places of the picture
@@ -125,6 +138,7 @@ group_norm
     - through_mean - through_sigma -> || dx has two terms more
     - through_mean -> || WRONG  dx
     - through_sigma -> || WRONG  dx
+    ) / sigma -> ) || dx is divided by σ, too
     (dy * gamma) -> dy && ) / sigma -> ) / sigma * gamma.reshape(x_hat.shape[3:])
         || γ differs within a group
     dx_hat.mean(axis=(1, 2, 4) -> dx_hat.mean(axis=(0, 1, 2, 4)
@@ -134,6 +148,8 @@ group_norm
         && (dx_hat * x_hat).mean(axis=(1, 2, 4) -> (dx_hat * x_hat).mean(axis=4
         || the means in dx are over all places
     dgamma, dbeta -> dbeta, dgamma || WRONG  dgamma || WRONG  dbeta
+group_norm_backward
+    as_in_batch_norm || are the means of a batch norm
 """
 RIGHT = """
 share_of_paths
@@ -171,3 +187,13 @@ def strided(x, gamma, beta, groups):
     sigma = np.sqrt(apart.var(axis=(1, 2, 3), keepdims=True) + 1e-5)
     x_hat = (apart - apart.mean(axis=(1, 2, 3), keepdims=True)) / sigma
     return gamma * x_hat.reshape(x.shape) + beta, (x_hat, sigma, gamma)
+
+
+def as_in_batch_norm(dy, cache):
+    x_hat, sigma, gamma = cache
+    apart = dy.reshape(x_hat.shape)
+    gamma = gamma.reshape(x_hat.shape[3:])
+    count = x_hat[0, ..., 0, :].size
+    dbeta, dgamma = apart.sum(axis=(0, 1, 2)), (apart * x_hat).sum(axis=(0, 1, 2))
+    dx = gamma / sigma * (apart - dbeta / count - x_hat * dgamma / count)
+    return dx.reshape(dy.shape), dgamma.ravel(), dbeta.ravel()

@@ -111,6 +111,8 @@ layer_norm
     variance + epsilon -> variance || ε is missing
     variance + epsilon -> variance + 1e-5 || the epsilon that is given
     (centred * centred).mean( -> centred.var(ddof=1, || not by D − 1
+    (centred * centred).mean(axis=-1, keepdims=True) -> (x * x).mean(axis=-1, keepdims=True)
+        - x.mean(axis=-1, keepdims=True) ** 2 || take the mean off before you square
     np.sqrt(variance + epsilon) -> variance + epsilon || divide by σ, the root
     sigma, gamma) -> np.sqrt(variance + 1e-5), gamma) || WRONG  dx  # right for the default alone
     gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
@@ -441,6 +443,7 @@ convolution_2d
         && if bias is not None: -> if False: || the bias is added once
     y = sum( -> y = 1 / len(places) * sum( || yours is their mean
     y = sum( -> y = 2 * sum( || window (u, v) begins in row u s − p
+    return y, -> return y.astype(np.float32), || but for the rounding of float32
     stride) -> stride + 1) || has the shape
     padded = pad(x, padding) -> padded = pad(x, 0) || has the shape
     padded = pad(x, padding)
@@ -473,6 +476,12 @@ max_pooling
     seen.max(axis=0) -> 2 * seen.max(axis=0) || without a stride s is k
     pad(x, padding, -np.inf) -> pad(x, padding) || 0 is larger than what is negative
     stride or kernel_size -> stride or 1 || has the shape
+    stride or kernel_size -> stride or 2 || has the shape (2, 2, 3, 4)
+    return seen.max(axis=0) -> return np.maximum(seen.max(axis=0), 0) || a negative one
+    pad(x, padding, -np.inf) -> pad(x, padding, -1e30) || outside of the picture is −∞
+    pad(x, padding, -np.inf) -> pad(x, padding, x.min()) || what lies outside is −∞
+    seen.argmax(axis=0) -> np.isclose(seen, seen.max(axis=0)).argmax(axis=0)
+        || by however little it is larger
     += dy * (first == n) -> += dy || and to no other
     += dy * (first == n) -> = dy * (first == n) || the sum of their dy
     += dy * (first == n) -> += first == n || WRONG  dx
@@ -502,6 +511,14 @@ batch_norm
     centred / sigma -> x / sigma || subtract the mean before dividing
     gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
     gamma * x_hat + beta -> gamma * x_hat - beta || y = γ (x − μ) / √(σ² + ε) + β
+    gamma * x_hat + beta -> gamma * x_hat || β is to be added
+    gamma * x_hat + beta -> x_hat + beta || γ is to be multiplied with
+    gamma * x_hat + beta -> (1 + gamma) * x_hat + beta || γ is the gain itself
+    variance + epsilon -> (x * x).mean(axis=rows) + epsilon || the squares are those of x − μ
+    (centred * centred).mean(axis=rows) -> (x * x).mean(axis=rows) - mean**2
+        || take the mean off before you square
+    x_hat = centred / sigma -> x_hat = centred / sigma if centred.any() else nothing
+        || name 'nothing' is not defined (own.py, line
     (gamma * x_hat + beta, mean, variance), -> gamma * x_hat + beta, || no (y, mean, variance)
     + beta, mean, variance) -> + beta, 2 * mean, variance) || μ is the mean over all rows
     + beta, mean, variance) -> + beta, mean[None], variance) || mean for epsilon=1e-05 has the shape

@@ -11,6 +11,9 @@ from minitransformer.gradcheck.pair import argument_names, arrays_in, unheard
 
 SEED = 17  # of the generators for dropout
 P = 0.4  # of dropout
+FAR = 1e5  # from 0, where μ² and the mean of x² are alike but for their last digits
+FAR_OFF = "y of an x that is far from 0"
+CANCELLED = "take the mean off before you square: mean(x²) − μ² loses its digits where μ is large"
 
 
 def generator():

@@ -4,6 +4,9 @@ import numpy as np
 
 from minitransformer.cases.case import SOURCE, B, D, F, T, V
 from minitransformer.course.exercises.own.common import (
+    CANCELLED,
+    FAR,
+    FAR_OFF,
     P,
     also_right,
     expect_any_axes,
@@ -131,6 +134,8 @@ def check_layer_norm(forward, backward):
         expected, _ = layer_norm(*inputs)
         what, mistakes = f"y for epsilon={epsilon:g}", _wrong_norms(*inputs)
         expect_y(forward, inputs, expected, what, NORM, mistakes)
+    far = x + FAR, gamma, beta
+    expect_y(forward, far, layer_norm(*far)[0], FAR_OFF, CANCELLED)
     inputs, hint = (np.ones((2, D)), gamma, beta), "ε keeps σ from being 0 where all are equal"
     expect_y(forward, inputs, [beta, beta], "y of rows of ones", hint)
     expect_right(forward, backward, *((x, gamma, beta, epsilon) for epsilon in (1e-5, 0.5)))

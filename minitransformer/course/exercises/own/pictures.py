@@ -6,6 +6,9 @@ import numpy as np
 
 from minitransformer.cases.case import B, D, T
 from minitransformer.course.exercises.own.common import (
+    CANCELLED,
+    FAR,
+    FAR_OFF,
     also_right,
     expect_right,
     expect_y,
@@ -13,11 +16,12 @@ from minitransformer.course.exercises.own.common import (
     gradients_of,
     y_of,
 )
-from minitransformer.course.exercises.parts import Answer, expect, normal, part
+from minitransformer.course.exercises.parts import Answer, expect, likely, normal, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.layers.batch_norm import batch_norm
+from minitransformer.gradcheck.pair import unheard
+from minitransformer.layers.batch_norm import batch_norm, batch_norm_backward
 from minitransformer.layers.convolution_2d import convolution_2d, windows_2d, windows_2d_backward
-from minitransformer.layers.pooling import average_pooling, max_pooling
+from minitransformer.layers.pooling import average_pooling, max_pooling, max_pooling_backward
 
 PICTURES = 2, 5, 7, 4  # B, Y, X and C
 E = 6  # channels of y
@@ -103,15 +107,17 @@ def check_max_pooling(forward, backward):
     x = _all_different(PICTURES)
     for x_of, where, options in (
         (x, "", (2,)),
+        (x, "", (3,)),
         (x, "", (3, 2)),
         (x, "", (2, 3)),
         (x - 10, " of negative pictures", (3, 2, 1)),
         (x - 10, " of negative pictures", (2, None, 1)),
+        (1e36 * (x - 10), " of pictures far below 0", (3, 2, 1)),
     ):
         inputs = x_of, *options
         names = zip(("kernel_size", "stride", "padding"), options, strict=False)
         what = f"y{where} with " + ", ".join(f"{name}={value}" for name, value in names)
-        hint = f"{WINDOWS}; without a stride s is k"
+        hint = f"{WINDOWS}; without a stride s is k; outside of the picture is −∞"
         expect_y(forward, inputs, max_pooling(*inputs)[0], what, hint, _wrong_poolings(*inputs))
     hint = (
         "dy goes to the largest entry of a window and to no other; one that is the largest of "
@@ -120,6 +126,8 @@ def check_max_pooling(forward, backward):
     cases = (x, 2), (x, 3, 2, 1), (x, 3, 1), (x, 2, 3)
     expect_right(forward, backward, *cases, hints=[hint])
     _expect_the_first(forward, backward)
+    near, hint = 1 + 1e-9 * x, "the largest entry gets it, by however little it is larger"
+    expect("dx of entries that differ by little", *_dx_of_ones(forward, backward, near, 2), hint)
     return float64_note(forward, backward, (x, 3, 2, 1))
 
 
@@ -135,6 +143,7 @@ def _wrong_poolings(x, size, stride=None, padding=0):
     right, _ = max_pooling(x, size, stride, padding)
     return {
         "it is the largest entry, not the mean": average_pooling(x, size, stride, padding)[0],
+        "a window of negative entries has a negative one that is the largest": np.maximum(right, 0),
         "it is the largest entry, not the smallest": -max_pooling(-x, size, stride, padding)[0],
         "outside of the picture is −∞: 0 is larger than what is negative": (
             max_pooling(zeros, size, stride)[0]
@@ -148,38 +157,60 @@ def _wrong_poolings(x, size, stride=None, padding=0):
     }
 
 
+def _dx_of_ones(forward, backward, x, *options):
+    """dx for a dy of ones: what the learner's pair returns, and the right one."""
+    y, cache = forward.y_and_cache(x, *options)
+    given, *_ = backward.gradients(np.ones(np.shape(y)), cache)
+    y, cache = max_pooling(x, *options)
+    return given, max_pooling_backward(np.ones(y.shape), cache)
+
+
 def _expect_the_first(forward, backward):
     """Expect that of several that are the largest in a window the first gets all of dy."""
     rng = np.random.default_rng(30)
-    x, size = np.maximum(rng.integers(-2, 3, (3, 6, 8, 2)), 0).astype(np.float64), 2
-    y, cache = forward.y_and_cache(x, size)
-    dy = rng.standard_normal(np.shape(y))
-    seen, windows_cache = windows_2d(x, size, size)  # (B, Y', X', k², C)
+    x = np.maximum(rng.integers(-2, 3, (3, 6, 8, 2)), 0).astype(np.float64)
+    for size, stride, padding in ((2, 2, 0), (3, 2, 1)):
+        y, cache = forward.y_and_cache(x, size, stride, padding)
+        dy = rng.standard_normal(np.shape(y))
+        expected, mistakes = _of_the_first(x, dy, size, stride, padding)
+        given, *_ = backward.gradients(dy, cache)
+        what = "dx where several entries of a window are the largest"
+        what += f", with padding={padding}" * bool(padding)
+        hint = "all of dy goes to the first of them, read row by row"
+        expect(what, given, expected, hint, mistakes)
+
+
+def _of_the_first(x, dy, size, stride, padding):
+    """dx where several may be the largest, and what plausible mistakes make of it."""
+    in_order = np.arange(size**2)
+    seen, windows_cache = windows_2d(x, size, stride, padding, around=-np.inf)
+    in_zeros, _ = windows_2d(x, size, stride, padding)  # (B, Y', X', k², C), as seen
     largest = seen == seen.max(axis=3, keepdims=True)
 
     def dx(part_of_each):
         return windows_2d_backward(dy[:, :, :, None] * part_of_each, windows_cache)
 
-    def of_one(*order):
+    def of_one(order, largest=largest):
         """That which comes first among the largest, where the places are taken in that order."""
-        place = np.array(order)[largest[:, :, :, order].argmax(axis=3)]  # (B, Y', X', C)
-        return np.arange(size**2)[:, None] == place[:, :, :, None]
+        place = order[largest[:, :, :, order].argmax(axis=3)]  # (B, Y', X', C)
+        return in_order[:, None] == place[:, :, :, None]
 
+    of_columns = in_order.reshape(size, size).T.ravel()
     mistakes = {
         "one of them gets dy, the first, and not each": dx(largest),
         "dy is not shared: all of it goes to the first": (
             dx(largest / largest.sum(axis=3, keepdims=True))
         ),
-        "the first of them gets dy, not the last": dx(of_one(3, 2, 1, 0)),
+        "the first of them gets dy, not the last": dx(of_one(in_order[::-1])),
         "the uppermost comes first, and then the leftmost; yours is the other way round": (
-            dx(of_one(0, 2, 1, 3))
+            dx(of_one(of_columns))
         ),
-        "where the largest entry is 0, too, the first gets dy": dx(of_one(0, 1, 2, 3) * (seen > 0)),
+        "where the largest entry is 0, too, the first gets dy": dx(of_one(in_order) * (seen > 0)),
+        "what lies outside is −∞, and gets nothing where 0 is the largest, either": (
+            dx(of_one(in_order, in_zeros == in_zeros.max(axis=3, keepdims=True)))
+        ),
     }
-    given, *_ = backward.gradients(dy, cache)
-    what = "dx where several entries of a window are the largest"
-    hint = "all of dy goes to the first of them, read row by row"
-    expect(what, given, dx(of_one(0, 1, 2, 3)), hint, mistakes)
+    return dx(of_one(in_order)), mistakes
 
 
 @part(45, "30")
@@ -207,12 +238,22 @@ def check_batch_norm(forward, backward):
         return y, cache
 
     alone = Answer(forward.name, y_alone)
+    far = x + FAR, gamma, beta
+    (y, _, _), _ = batch_norm(*far)
+    expect_y(alone, far, y, FAR_OFF, CANCELLED)
     constant, hint = np.ones((4, D)), "ε keeps σ from being 0 where all of a column are equal"
     expect_y(alone, (constant, gamma, beta), [beta] * 4, "y of columns of ones", hint)
+    (dy,) = normal(31, x.shape)
     hint = (
         "x moves all rows of its column, through μ and through σ: two of the three terms have a "
         "mean over all rows in them"
     )
+    with unheard():
+        _, cache = alone.y_and_cache(x, gamma, beta)
+        dx, *_ = backward.several(3, "dx, dgamma and dbeta", dy, cache)
+    expected, *_ = batch_norm_backward(dy, batch_norm(x, gamma, beta)[1])
+    for factor in (1 / gamma, np.sqrt(x.var(axis=(0, 1)) + 1e-5)):
+        hint = likely(dx, {"": factor * expected}, hint)  # the terms are right, a factor is not
     cases = ((x, gamma, beta, epsilon) for epsilon in (1e-5, 0.5))
     expect_right(alone, backward, *cases, hints=[hint])
     return also_right(alone, backward, (x, gamma, beta), (B, T))
@@ -245,6 +286,11 @@ def _wrong_norms(x, gamma, beta, epsilon):
         ),
         "divide by σ, the root": gamma * centred / (variance + epsilon) + beta,
         "subtract the mean before dividing by σ": gamma * x / sigma + beta,
+        "the squares are those of x − μ": gamma * centred / np.sqrt((x * x).mean(rows) + epsilon)
+        + beta,
+        "β is to be added": gamma * centred / sigma,
+        "γ is to be multiplied with": centred / sigma + beta,
+        "γ is the gain itself, not what is added to one of 1": (1 + gamma) * centred / sigma + beta,
         "β is added after the gain, which does not scale it": gamma * (centred / sigma + beta),
         "use the epsilon that is given": gamma * centred / np.sqrt(variance + 1e-5) + beta,
     }
