@@ -900,7 +900,8 @@ def batch_norm(x, gamma, beta, epsilon=1e-5):
     The means are those of a feature over all rows: as ``layer_norm``, along the other axes.
 
     Args:
-        x: (..., C), rows of features (B, C), or pictures, of which each place is a row.
+        x: (..., C), any number of axes: rows of features (B, C), or pictures (B, Y, X, C), of which
+            each place is a row.
         gamma, beta: γ and β, (C,).
         epsilon: ε, for features that are the same everywhere.
 
