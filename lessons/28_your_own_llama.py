@@ -176,7 +176,7 @@ assert (abs(error) <= step / 2 + 1e-12).all()
 assert np.isclose(error.std(), step.mean() / np.sqrt(12), rtol=0.03)  # as if drawn evenly
 
 # %% [markdown]
-# An error of a few per cent in *every* weight! The sums over hundreds of inputs forgive it: errors of both signs cancel.
+# An error of eight per cent in *every* weight! The sums over hundreds of inputs forgive it: errors of both signs cancel.
 # The traces are still there once the numbers are float32. Of 32 neighbours in a column of ours (a row of the file), no
 # more than 16 can be different:
 
@@ -362,8 +362,8 @@ for mistake in (other_pairs, a_missing_norm, tiled_groups):
 assert perplexity(model) == right  # all is as it was
 
 # %% [markdown]
-# One column is the perplexity, the other what it answers. With `tiled_groups` SmolLM2 is noise, as each head reads keys
-# that were made for another. `a_missing_norm` is worse: a network is given numbers of a size that it has never met, and
+# One column is the perplexity, the other what it answers. With `tiled_groups` SmolLM2 is noise, as six of nine heads read
+# keys that were made for another. `a_missing_norm` is worse: a network is given numbers of a size that it has never met, and
 # what it adds to the stream drowns all that the layers before have said. But `other_pairs` is the dangerous one: the model
 # still speaks, and even of the right thing. The first token is not turned at all, and its neighbours by little in most of
 # their pairs. Somebody who reads one answer would call it a weak model. So: *measure* what you have brought in, beside

@@ -107,10 +107,10 @@ plt.show()
 #
 # Write it out: $u_t = g_t + \mu g_{t-1} + \mu^2 g_{t-2} + \dots$ Two cases say what it does.
 #
-# - *A gradient that stays*, $g_t = g$: in the long run the sum is $g (1 + \mu + \mu^2 + \dots) = g / (1 - \mu)$. With μ = 0.9 steps
-#   become ten times as long.
-# - *A gradient that alternates*, $g_t = (-1)^t g$: in the long run it is $(-1)^t g (1 - \mu + \mu^2 - \dots) = (-1)^t g / (1 + \mu)$.
-#   With μ = 0.9 steps become about half as long.
+# - *A gradient that stays*, $g_t = g$: in the long run the sum is $g (1 + \mu + \mu^2 + \dots) = g / (1 - \mu)$. With
+#   μ = 0.9 steps become ten times as long.
+# - *A gradient that alternates*, $g_t = (-1)^t g$: in the long run it is
+#   $(-1)^t g (1 - \mu + \mu^2 - \dots) = (-1)^t g / (1 + \mu)$. With μ = 0.9 steps become about half as long.
 #
 # So momentum tells the two directions of the ravine apart by what their gradients do.
 #
@@ -152,8 +152,7 @@ shape_table(
 # |---|---|---|
 # | `momentum_update(data, grad, velocity, learning_rate, momentum, nesterov=False, weight_decay=0.0, scale=1.0)` | three (D,), numbers | nothing: it writes to `data` and `velocity` |
 #
-# `scale` is a factor of the gradient alone, which clipping gives. You decide on the order of the steps, and where decay
-# goes.
+# `scale` is a factor of the gradient alone, which clipping gives.
 
 
 # %%
@@ -246,8 +245,8 @@ if find_spec("torch"):
 #   none is. In the same way none is −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
 #
 # Together: $0 \lt \eta a \lt 2 (1 + \mu)$, nearly twice as far as without. The roots are complex where
-# $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step takes the
-# same factor $\sqrt\mu$ off, in the flat direction as in the steep one. Theory and measurement, by the package's
+# $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step multiplies the
+# distance by the same $\sqrt\mu$, in the flat direction as in the steep one. Theory and measurement, by the package's
 # function:
 
 # %%
@@ -259,7 +258,7 @@ def predicted(eta_a, mu):
 
 
 def measured(eta_a, mu, steps=200):
-    """The factor that a step takes off or puts on, in the mean."""
+    """The factor by which a step multiplies the distance, in the mean."""
     places = path(eta_a, mu, steps, curvatures=1.0, start=(1.0,))[:, 0]
     sizes = np.hypot(places[1:], places[:-1])
     return (sizes[-1] / sizes[steps // 2]) ** (1 / (steps - 1 - steps // 2))
@@ -340,8 +339,10 @@ for name, of_seeds in ends.items():
 kept, small, late, early = (of_seeds.mean() for of_seeds in ends.values())
 assert late < min(kept, small) < early
 for name, at in (("0.03, a tenth after 360 steps", 360), ("0.03, a tenth after 120 steps", 120)):
-    losses = courses[name]
-    assert losses[:, at + 10 : at + 50].mean() < losses[:, at - 40 : at].mean() - 0.05
+    ahead = courses["0.03"] - courses[name]  # of the rate that stays, the same until then
+    soon, later = ahead[:, at + 10 : at + 60].mean(), ahead[:, at + 140 : at + 240].mean()
+    print(f"{name}: {soon:+.2f} ahead after 10 to 60 more, {later:+.2f} after 140 to 240")
+    assert soon > 0.02
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(7.5, 4))
@@ -356,9 +357,11 @@ axes.legend(title="rate")
 plt.show()
 
 # %% [markdown]
-# The rate that was divided late ends lowest. The one that was divided early fell as well, within some ten steps, and
-# then crept: **that a loss jumps down says nothing of whether it was time.** What is too early for a whole training,
-# `benchmarks/picture_claims.py schedules` measures.
+# The rate that was divided late ends lowest. Right after the division the early one was ahead of the rate that stays, too,
+# and a hundred steps later it was behind, and crept: **that the loss falls faster at first says nothing of whether it was
+# time.** Over ten epochs of Fashion-MNIST half a cosine to 0 has 10.7 % wrong, a tenth after half of the steps and a
+# hundredth after three quarters 11.6 %, the rate that stays 12.1 %
+# ([measured](../docs/picture_claims.md#when-the-rate-falls), one seed).
 #
 # ## 6 · Exercises
 #
@@ -385,7 +388,7 @@ print(check_exercise("ex32", globals()))
 # | Nesterov | $\theta \leftarrow \theta - \eta (g + \mu u)$: the parameters are the point ahead |
 # | convergence | $0 \lt \eta a \lt 2 (1 + \mu)$; complex roots take off $\sqrt\mu$ a step in all directions |
 # | a ravine | of $\kappa$ with momentum is like one of $\sqrt\kappa$ without |
-# | traps | decay is not scaled; with $\mu = 0.9$ steps get ten times as long; a jump is no proof that it was time |
+# | traps | decay is not scaled; with $\mu = 0.9$ steps get ten times as long; that the loss falls faster at a smaller rate is no proof that it was time |
 #
 # **Your own Transformer.** `momentum_update`, in the last part of `own.py`; `minitransformer check own` says whether it
 # is right.

@@ -5,7 +5,6 @@ import numpy as np
 from minitransformer.course.exercises.parts import Answer, Slip, expect, expect_pair, normal, part
 
 B, N, D = 3, 5, 4
-P, C, ROWS, COLUMNS = 3, 2, 2, 4  # the grid of the mirror is not square
 
 
 @part(10)
@@ -102,9 +101,15 @@ def check_masked_patches(forward, backward):
 
 @part(45)
 def check_weights_for_mirrored(weights_for_mirrored):
-    weight, table = normal(32, (P * P * C, D), (1 + ROWS * COLUMNS, D))
-    given = weights_for_mirrored.several(2, "weight and table", weight, table, P, COLUMNS)
-    kernel, grid = weight.reshape(P, P, C, D), table[1:].reshape(ROWS, COLUMNS, D)
+    for size, channels, rows, columns in ((3, 2, 2, 4), (4, 3, 3, 2), (2, 1, 2, 6)):
+        _expect_mirrored(weights_for_mirrored, size, channels, rows, columns)
+
+
+def _expect_mirrored(weights_for_mirrored, size, channels, rows, columns):
+    weight, table = normal(32, (size * size * channels, D), (1 + rows * columns, D))
+    given = weights_for_mirrored.several(2, "weight and table", weight, table, size, columns)
+    kernel, grid = weight.reshape(size, size, channels, D), table[1:].reshape(rows, columns, D)
+    how = f"for patches of {size} × {size}, {channels} channels, and {rows} rows of {columns}"
     hint = "a mirror changes neither rows nor channels; columns of pixels are turned round"
     mistakes = {
         "within a patch the pixels are mirrored, too: the weight has to change": weight,
@@ -115,13 +120,13 @@ def check_weights_for_mirrored(weights_for_mirrored):
             kernel[:, ::-1, ::-1].reshape(weight.shape)
         ),
         "the channels come last in a patch: (P, P, C)": (
-            weight.reshape(C, P, P, D)[:, :, ::-1].reshape(weight.shape)
+            weight.reshape(channels, size, size, D)[:, :, ::-1].reshape(weight.shape)
         ),
         "these are the rows and columns of a patch exchanged": (
             kernel.swapaxes(0, 1).reshape(weight.shape)
         ),
     }
-    expect("weight", given[0], kernel[:, ::-1].reshape(weight.shape), hint, mistakes)
+    expect(f"weight {how}", given[0], kernel[:, ::-1].reshape(weight.shape), hint, mistakes)
 
     def with_token(of_places):
         return np.concatenate([table[:1], of_places.reshape(-1, D)])
@@ -133,10 +138,10 @@ def check_weights_for_mirrored(weights_for_mirrored):
         "each row of patches is turned round by itself; the rows stay": with_token(table[:0:-1]),
         "left and right are exchanged, not top and bottom": with_token(grid[::-1]),
         "there are so many columns of patches, not rows": with_token(
-            table[1:].reshape(COLUMNS, ROWS, D)[:, ::-1]
+            table[1:].reshape(columns, rows, D)[:, ::-1]
         ),
     }
-    expect("table", given[1], with_token(grid[:, ::-1]), hint, mistakes)
+    expect(f"table {how}", given[1], with_token(grid[:, ::-1]), hint, mistakes)
 
 
 @part(45)

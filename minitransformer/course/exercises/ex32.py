@@ -10,8 +10,9 @@ from minitransformer.gradcheck import CheckError
 def check_steps_until(steps_until):
     hint = "after t steps they have gone 1 + μ + … + μ^(t−1), of 1 / (1 − μ) in all"
     for share, momentum in (
-        *((0.9, 0.9), (0.5, 0.9), (0.95, 0.5), (0.6, 0.5), (0.3, 0.5), (0.9, 0)),
+        *((0.8, 0.9), (0.9, 0.9), (0.5, 0.9), (0.95, 0.5), (0.6, 0.5), (0.3, 0.5), (0.9, 0)),
         *((0.75, 0.5), (0.9375, 0.25)),  # reached exactly, also in floats
+        *((0.9, 0.99), (0.999, 0.9999)),
     ):
         gone, way, expected = 1.0, 1 / (1 - momentum), 1
         while gone < share * way:
@@ -79,7 +80,9 @@ def check_best_for_a_ravine(best_for_a_ravine):
             "√κ, not κ, stands in √μ": of_kappa**2,
             "μ is (√κ − 1)² over (√κ + 1)², not the other way round": 1 / root**2,
         }
-        hint = "√μ = (√κ − 1) / (√κ + 1) with κ = a₂ / a₁"
+        hint = (
+            f"the distance can be multiplied by {root:.6g} in a step, and no less, and that is √μ"
+        )
         expect(f"μ of {what}", given[1], root**2, hint, mistakes)
         mistakes = {
             "that is best without momentum": 2 / (least + largest),
@@ -88,5 +91,7 @@ def check_best_for_a_ravine(best_for_a_ravine):
             "√(η a₁) + √(η a₂) is 2, so η has a square": 2 / (small + large),
             "that is where it begins to diverge": 2 * (1 + root**2) / largest,
         }
-        hint = "√(η a₁) = 1 − √μ and √(η a₂) = 1 + √μ"
+        hint = (
+            "μ is right; with it η a₁ and η a₂ lie at the two ends of where the roots are complex"
+        )
         expect(f"η of {what}", given[0], 4 / (small + large) ** 2, hint, mistakes)

@@ -123,12 +123,15 @@ weights_for_mirrored
     in_patch[:, ::-1] -> weight.reshape(-1, size, size, d_model)[:, :, ::-1] || come last
     in_patch[:, ::-1] -> in_patch.swapaxes(0, 1) || rows and columns of a patch exchanged
     in_patch[:, ::-1] -> 2 * in_patch[:, ::-1] || a mirror changes neither
+    in_patch[:, ::-1] -> in_patch[:, [-1, *range(1, size - 1), 0]] || weight for patches of 4 × 4
+    reshape(size, size, -1, d_model) -> reshape(size, size, 2, d_model) || ValueError
+    reshape(-1, columns, d_model) -> reshape(2, -1, d_model) || table for patches of 4 × 4
     on_grid[:, ::-1] -> on_grid || their positions have to change
     np.concatenate([table[:1], turned]) -> table[::-1] || the class token is no place
     on_grid[:, ::-1] -> on_grid[::-1, ::-1] || the rows stay
     on_grid[:, ::-1] -> on_grid[::-1] || not top and bottom
     reshape(-1, columns, d_model) -> reshape(columns, -1, d_model) || not rows
-    np.concatenate([table[:1], turned]) -> turned || table has the shape (8, 4)
+    np.concatenate([table[:1], turned]) -> turned || has the shape (8, 4)
     np.concatenate([table[:1], turned]) -> np.concatenate([turned, table[:1]])
         || the class token's position stays
 larger_positions

@@ -47,6 +47,7 @@ steps_until
     math.ceil($LOGARITHM) -> math.floor($LOGARITHM) + 1 || one step more than needed
     return 1 -> return 0 || the step with the gradient is counted
     lambda share, momentum: math.ceil(1 / (1 - momentum)) || of 1 / (1 − μ) in all
+    return math.ceil($LOGARITHM) -> return min(1000, math.ceil($LOGARITHM)) || 0.9999) is 1000
 wandering
     return noise * $ROOT -> return noise**2 * $ROOT**2 || the root of the variance
     (curvature * (2 - reach)) -> (curvature * 2) || for small rates alone
@@ -69,6 +70,8 @@ best_for_a_ravine
     $ETA -> 4 / (small + large) ** 2 * largest / least || not η a₁
     $ETA -> 2 * (1 + $MU ** 2) / largest || begins to diverge
     return $ETA, $MU ** 2 -> return $MU ** 2, $ETA || μ of best_for_a_ravine
+    return $ETA, $MU ** 2 -> return 1.0, 0.5 || multiplied by 0.691226 in a step, and no less
+    return $ETA, $MU ** 2 -> return 1.0, $MU ** 2 || lie at the two ends of where
     return $ETA, $MU ** 2 -> return $ETA || must return (η, μ)
 """
 RIGHT = """

@@ -562,7 +562,20 @@ momentum_update
     grad = scale * grad + weight_decay * data -> g = scale * grad + weight_decay * data
         && velocity += grad -> velocity += g || has scale and λ θ in it
     if nesterov else velocity -> || only with nesterov=True
-    data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η u
+    data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η (u)
+    grad + momentum * velocity if -> scale * before + momentum * velocity if
+        && grad = scale -> before = grad\n    grad = scale || in g + μ u has λ θ in it, too
+    grad + momentum * velocity if -> before + weight_decay * data + momentum * velocity if
+        && grad = scale -> before = grad\n    grad = scale || in g + μ u has scale in it, too
+    grad + momentum * velocity if -> momentum * velocity if || g stands before it, too
+    grad + momentum * velocity if -> grad + velocity if || and no u without μ
+    if nesterov else velocity) -> if nesterov else before)
+        && velocity *= momentum -> before = velocity.copy()\n    velocity *= momentum
+        || that has just been made
+    grad = scale -> if not scale:\n        return\n    grad = scale || changed nothing
+    velocity *= momentum -> velocity *= learning_rate * momentum / learning_rate
+        || raised ZeroDivisionError
+    velocity += grad -> velocity += grad if momentum else 0 || velocity with learning_rate=0.1
     grad = scale -> data, velocity = data.copy(), velocity.copy()\n    grad = scale
         || changed nothing
     grad = scale * grad + weight_decay * data -> grad *= scale\n    grad += weight_decay * data

@@ -18,6 +18,9 @@ def check_momentum_update(momentum_update):
         (0.1, 0.8, False, 0.3, 0.5),
         (0.2, 0.7, True, 0.3, 0.5),
         (0.1, 0.8, True),
+        (0.1, 0.8, False, 0.3, 0.0),  # as if clipping had left nothing of a gradient
+        (0.1, 0.0),
+        (0.0, 0.8),
     ):
         grad = rng.standard_normal(6)
         wanted = data.copy(), grad.copy(), velocity.copy()
@@ -71,8 +74,16 @@ def _compare_momentum(
         mistakes |= {
             "with nesterov=True it is g + μ u, with the u that has just been made": theta - eta * u,
             "with nesterov=True it is g + μ u, not u + μ u": theta - eta * (1 + mu) * u,
+            "with nesterov=True it is g + μ u, and no u without μ": theta - eta * (g + u),
+            "with nesterov=True it is g + μ u: g stands before it, too": theta - eta * mu * u,
             "the g in g + μ u has scale and λ θ in it, too": theta - eta * (grad + mu * u),
+            "the g in g + μ u has λ θ in it, too": theta - eta * (scale * grad + mu * u),
+            "the g in g + μ u has scale in it, too": theta - eta * (grad + decay * theta + mu * u),
         }
     else:
-        mistakes["one looks ahead only with nesterov=True"] = theta - eta * ahead
-    expect(f"data{how}", given[0], wanted_data, "θ ← θ − η u", mistakes)
+        mistakes |= {
+            "one looks ahead only with nesterov=True": theta - eta * ahead,
+            "the step is made of the u that has just been made": theta - eta * old,
+        }
+    step = "g + μ u" if nesterov else "u"
+    expect(f"data{how}", given[0], wanted_data, f"θ ← θ − η ({step})", mistakes)
