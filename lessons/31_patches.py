@@ -590,8 +590,8 @@ plt.show()
 # a convolution well. Dosovitskiy and others (2021) found the same order when they trained on the 1.3 million pictures
 # of ImageNet, and the opposite one with 300 million: what is built in helps those who have seen little, and limits
 # those who have seen enough. Two seeds and 300 steps are no measurement of that. On Fashion-MNIST, with 1,840 steps each,
-# the Transformer is behind with all pictures and with a hundredth of them, and by nearly as much: it needs more steps,
-# not more pictures ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), one seed).
+# the Transformer is behind with a hundredth of the pictures and with all, by nearly as much: there, from a tenth on, it is
+# not pictures that it lacks ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), one seed).
 #
 # ## 5 · What it looks at
 #
