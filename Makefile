@@ -30,7 +30,7 @@ lessons: $(INSTALLED) ## build the notebooks of the lessons and execute them
 
 site: $(TOY) ## build the site of lessons, explorer and API reference: build/site/index.html
 	$(BIN)/python -m pip install --quiet --editable '.[site]'
-	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/site || \
+	$(BIN)/sphinx-build -n -W --keep-going -q -j auto -d build/doctrees docs build/site || \
 		{ rm -rf build/doctrees; false; }  # else the next time would read the same pages without a word
 
 test: $(INSTALLED) ## install into .venv if need be, run all tests but the slow ones

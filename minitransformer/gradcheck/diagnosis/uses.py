@@ -31,7 +31,7 @@ class Use:
 
     @property
     def squared(self):
-        """Whether it is squared, as x * x: the two moves are alike, and one path."""
+        """Whether it is multiplied by itself; then the two moves are alike, and one path."""
         keys = self.first.keys
         return self.first.place.name == "multiply" and keys.get(self.other) == keys[self.position]
 
