@@ -42,7 +42,7 @@ RECIPE = "gpt-toy"
 COMMON = dict(corpus="multi30k", unit="characters", max_length=128, dropout=0.0)
 COMMON |= dict(num_layers=3, d_model=96, d_ff=384)  # of which three seeds end in two hours
 COMMON |= dict(batch_tokens=3072, epochs=1, shards=1)
-BASE = "unchanged"  # GPT's blocks, but the paper's ReLU
+BASE = "unchanged"  # GPT's norm and positions; the paper's ReLU and √D
 ROWS = {
     BASE: {},
     "norm after the sum": {"norm": "post"},

@@ -113,8 +113,9 @@ assert kept / 4 > 10 * counts[0]
 # Which blocks help at a small size, and what each costs, `benchmarks/since_2017.py` has measured: a language model of
 # characters, three layers, 96 wide, a context of 128, one epoch of Multi30k's English sentences, three seeds, one
 # change a row. The unchanged model is a small GPT: its norm stands before each sublayer, and its positions are learned.
-# The ReLU is the paper's; the paper's norm and positions are rows two and four. NLL is in nats a character, lower is
-# better. Time and memory of a step are relative to the unchanged model (its own 0.97 shows how much of that is noise):
+# The ReLU and the factor $\sqrt D$ at the embedding are the paper's; its norm and positions are rows two and four. NLL
+# is in nats a character, lower is better. Time and memory of a step are relative to the unchanged model (its own 0.97
+# shows how much of that is noise):
 #
 # | one change | parameters | NLL | change | time | memory |
 # | --- | ---: | ---: | ---: | ---: | ---: |
@@ -323,7 +324,7 @@ assert report.right
 
 # %% [markdown]
 # *In the table:* the SiLU alone is no better than the ReLU (+0.023), the GELU a little (−0.029). SwiGLU is, by 0.092,
-# with as many parameters. So it is the gate that pays, not the round corner.
+# with no more parameters. So it is the gate that pays, not the round corner.
 #
 # ## 4 · Rotary positions
 #
@@ -519,7 +520,7 @@ plt.show()
 # A longer context holds more to go by, so the loss could fall. It rises, with sinusoids most. Rotary positions are
 # relative, and rise too: at distances above 15 the planes stand at angles that no training has shown. That a formula is
 # defined for all distances does not mean that a model has learned them. ALiBi stays nearly flat: what is far away
-# counts for nothing, and more of nothing is nothing new. Without positions it rises, too.
+# counts for nothing, and more of nothing is nothing new. Without positions the loss rises, too.
 #
 # *In the table:* −0.325 against learned positions, less than rotary ones gain. But in contexts eight times as long as
 # in training those models lose 1.471 with rotary positions, and with ALiBi they *gain* 0.020
@@ -692,8 +693,8 @@ assert memory["tiles"][-1] < 2.5 * memory["tiles"][-2]  # as n
 
 # %% [markdown]
 # The results agree to the last digits. From one line to the next, $n$ doubles: full attention takes four times the
-# memory, tiles take twice. On a processor that is all: up to 1024 tokens they are
-# [a little slower](../docs/language_models.md#the-blocks-that-came-since-2017). On a GPU, Dao and others found, they are
+# memory, tiles take twice. On a processor they take a fifth to a half longer up to 1024 tokens, and less at 8192
+# ([measured](../docs/language_models.md#the-blocks-that-came-since-2017)). On a GPU, Dao and others found, they are
 # faster, too, as fetching numbers from memory takes longer there than working them out again. The function is the same,
 # so no row of the table is about it.
 #
@@ -808,10 +809,10 @@ print(f"largest error of all gradients {report.max_error:.0e}")
 assert report.right
 
 # %% [markdown]
-# Now the toy corpus, with the blocks of 2017 (sinusoids, LayerNorm, ReLU, a key for each head; but trained by AdamW, and
-# with the norm before each sublayer, as all of these) and with those of today; and once more with the paper's factor
-# $\sqrt D$ at the embedding, which most models have dropped. Two thirds of the inner width make up for the third matrix.
-# Two seeds each, equal steps:
+# Now the toy corpus, with the blocks of 2017 (sinusoids, LayerNorm, ReLU, a key for each head; but trained by AdamW,
+# and with the norm before each sublayer, as all of these) and with those of today; and once more with the paper's
+# factor $\sqrt D$ at the embedding, which most models have dropped. Two thirds of the inner width make up for the third
+# matrix. Two seeds each, equal steps:
 
 # %%
 MORE, GATED = 300, TODAY | {"d_ff": 85}  # steps; 2/3 of the 128 that F is otherwise
@@ -830,10 +831,10 @@ assert np.mean(found["today, times √D"]) < np.mean(found["today"]) - 0.02
 
 # %% [markdown]
 # With half the bytes kept of a token and a tenth fewer parameters, today's blocks are worse than those of 2017 without
-# the factor $\sqrt D$, and better with it. In the table they win without it, on other data and in more steps. So a model
-# is not the sum of its blocks: what one is worth depends on the others, on the size and on the number of steps. These
-# are small models and few steps. To learn what *one* block is worth, change that one alone, with several seeds, as
-# `benchmarks/since_2017.py` does; and then believe it for that size.
+# the factor $\sqrt D$, and better with it. In the table they win without it, on other data and in more steps. So a
+# model is not the sum of its blocks: what one is worth depends on the others, on the size and on the number of steps.
+# These are small models and few steps. To learn what *one* block is worth, change that one alone, with several seeds,
+# as `benchmarks/since_2017.py` does; and then believe it for that size.
 #
 # ## 11 · Exercises
 #
@@ -842,7 +843,8 @@ assert np.mean(found["today, times √D"]) < np.mean(found["today"]) - 0.02
 # again. The solutions are in [lessons/solutions/ex27.py](solutions/ex27.py).
 #
 # 1. **`longest_context`** (10 min). How many tokens fit into the memory that you have?
-# 2. **`base_for`** (10 min). A model shall read longer texts. At which base does the slowest plane go round once in them?
+# 2. **`base_for`** (10 min). A model shall read longer texts. At which base does the slowest plane go round once in
+#    them?
 # 3. **`soft_cap`** (25 min). Another way to keep scores from growing, with its backward: $c \tanh(x / c)$.
 # 4. **`merged_attention`** (45 min). The keys lie on two machines. Put together what each says, as section 7 does.
 
@@ -868,7 +870,7 @@ print(check_exercise("ex27", globals()))
 # `grouped_query_attention`, with their backwards, and `adamw_update` are the second part of `own.py`.
 # `minitransformer check own` checks them as the others. Trainings with `--own` are for the layers of the paper. But a
 # model of others can speak on them: `minitransformer import smollm2` brings one of 135 million parameters
-# ([how](../docs/language_models.md#real-weights)), and `minitransformer chat runs/smollm2 --own answers/own.py` says whose
-# functions spoke.
+# ([how](../docs/language_models.md#real-weights)), and `minitransformer chat runs/smollm2 --own answers/own.py` says
+# whose functions spoke.
 #
 # **Next:** [lesson 28](28_your_own_llama.ipynb): real weights on these layers.

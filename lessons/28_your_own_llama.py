@@ -74,8 +74,8 @@ rng = np.random.default_rng(28)
 # ```
 #
 # With it this notebook takes half a minute on two idle cores of a Zen 4, and 1.4 GB of memory. Without it the notebook
-# trains a Llama of its own on the toy corpus, so small that it takes seconds. All that follows holds for it as well, but
-# it says less; the text tells what SmolLM2 says.
+# trains a Llama of its own on the toy corpus, so small that it takes seconds. All that follows holds for it as well,
+# but it says less; the text tells what SmolLM2 says.
 
 # %%
 TODAY = dict(normalisation="rms-norm", positions="rotary", activation="swiglu", num_groups=2)
@@ -176,9 +176,9 @@ assert (abs(error) <= step / 2 + 1e-12).all()
 assert np.isclose(error.std(), step.mean() / np.sqrt(12), rtol=0.03)  # as if drawn evenly
 
 # %% [markdown]
-# An error of eight per cent in *every* weight! The sums over hundreds of inputs forgive it: errors of both signs cancel.
-# The traces are still there once the numbers are float32. Of 32 neighbours in a column of ours (a row of the file), no
-# more than 16 can be different:
+# *Every* weight is off, as a rule by some eight per cent of a weight's size! The sums over hundreds of inputs forgive
+# it: errors of both signs cancel. The traces are still there once the numbers are float32. Of 32 neighbours in a column
+# of ours (a row of the file), no more than 16 can be different:
 
 # %%
 column = to_host(model.stack.layers[0].feed_forward.w_gate.data)[:32, 0]
@@ -227,9 +227,9 @@ assert not real or answer == "The capital of France is Paris."
 
 # %% [markdown]
 # SmolLM2 says *The capital of France is Paris.* Every number of that came through `rms_norm`, `rotary`,
-# `grouped_query_attention` and `swiglu`, here ours; `minitransformer chat runs/smollm2 --own answers/own.py` takes yours
-# instead. How sure is it? These are the five likeliest tokens at the beginning of its answer, and further on; a token may
-# be a word with the blank before it, which this vocabulary writes as Ġ, and a line end as Ċ:
+# `grouped_query_attention` and `swiglu`, here ours; `minitransformer chat runs/smollm2 --own answers/own.py` takes
+# yours instead. How sure is it? These are the five likeliest tokens at the beginning of its answer, and further on; a
+# token may be a word with the blank before it, which this vocabulary writes as Ġ, and a line end as Ċ:
 
 # %%
 if real:
@@ -247,8 +247,8 @@ for place in places:
     print(f"token {place:2}:", ", ".join(shown))
 
 # %% [markdown]
-# It is sure of its knowledge, and less so of how to begin the sentence. There is nowhere a list of capitals. The fact is
-# spread over the matrices that you have counted.
+# It is sure of its knowledge, and less so of how to begin the sentence. There is nowhere a list of capitals. The fact
+# is spread over the matrices that you have counted.
 #
 # To compare models, one number is better than one answer: the **perplexity** of a text, $e$ to the NLL of its tokens,
 # among how many equally likely tokens one would have to guess to do as well. This text was written for this lesson, so
@@ -307,10 +307,10 @@ plt.show()
 
 # %% [markdown]
 # On the left: in SmolLM2 many heads look at the first token most of the time, and it means nothing, it only says that a
-# text begins. Xiao and others (2024) call it an *attention sink*. A softmax has to give away weights that sum to 1, even
-# where a head has found nothing to do. So training has made a place to put them: a token that all can see, since it
-# comes first, and whose value adds little. On the right is the head that looks most at the token just before: the line
-# beside the diagonal. Lesson 22 found such heads in a small model, as the first half of induction.
+# text begins. Xiao and others (2024) call it an *attention sink*. A softmax has to give away weights that sum to 1,
+# even where a head has found nothing to do. So training has made a place to put them: a token that all can see, since
+# it comes first, and whose value adds little. On the right is the head that looks most at the token just before: the
+# line beside the diagonal. Lesson 22 found such heads in a small model, as the first half of induction.
 #
 # ## 5 · What mistakes sound like
 #
@@ -362,26 +362,27 @@ for mistake in (other_pairs, a_missing_norm, tiled_groups):
 assert perplexity(model) == right  # all is as it was
 
 # %% [markdown]
-# One column is the perplexity, the other what it answers. With `tiled_groups` SmolLM2 is noise, as six of nine heads read
-# keys that were made for another. `a_missing_norm` is worse: a network is given numbers of a size that it has never met, and
-# what it adds to the stream drowns all that the layers before have said. But `other_pairs` is the dangerous one: the model
-# still speaks, and even of the right thing. The first token is not turned at all, and its neighbours by little in most of
-# their pairs. Somebody who reads one answer would call it a weak model. So: *measure* what you have brought in, beside
-# the library it came from, before you believe it.
+# One column is the perplexity, the other what it answers. With `tiled_groups` SmolLM2 is noise, as six of nine heads
+# read keys that were made for another. `a_missing_norm` is worse: a network is given numbers of a size that it has
+# never met, and what it adds to the stream drowns all that the layers before have said. But `other_pairs` is the
+# dangerous one: the model still speaks, and even of the right thing. The first token is not turned at all, and its
+# neighbours by little in most of their pairs. Somebody who reads one answer would call it a weak model. So: *measure*
+# what you have brought in, beside the library it came from, before you believe it.
 #
 # ## 6 · Adapters of low rank
 #
-# Now we want it to learn something. To train all of it by Adam takes memory for four numbers a parameter (the parameter,
-# its gradient, and two moments), and leaves a new file of 538 MB for each thing that it learned. Hu and others (2022)
-# saw that the *change* that a fine-tuning makes in a matrix can be had with few directions. So they left $W$ as it is
-# and learned its change as a product of two thin matrices:
+# Now we want it to learn something. To train all of it by Adam takes memory for four numbers a parameter (the
+# parameter, its gradient, and two moments), and leaves a new file of 538 MB for each thing that it learned. Hu and
+# others (2022) saw that the *change* that a fine-tuning makes in a matrix can be had with few directions. So they left
+# $W$ as it is and learned its change as a product of two thin matrices:
 #
 # $$
 # y = x W + s \, (x A) B, \qquad A \in \mathbb R^{D_{\text{in}} \times r}, \quad
 # B \in \mathbb R^{r \times D_{\text{out}}} .
 # $$
 #
-# $s$ is a number that one chooses (often written $\alpha / r$); we take 1, as `train --lora` does. $r$ is small, 4 or 8. How many numbers does that train?
+# $s$ is a number that one chooses (often written $\alpha / r$); we take 1, as `train --lora` does. $r$ is small, 4 or
+# 8. How many numbers does that train?
 
 # %%
 r = 8
@@ -397,8 +398,8 @@ assert adapted == replace(config, lora=r).num_parameters()
 # ### The backward pass
 #
 # Write $h = x A$, so that $y = x W + s \, h B$. Both summands are linear maps, and we know what a linear map is due
-# ([lesson 02](02_backpropagation.ipynb)): for $y = x M$ it is $dM = x^\top dy$ and $dx = dy \, M^\top$. Take them in the
-# order reversed.
+# ([lesson 02](02_backpropagation.ipynb)): for $y = x M$ it is $dM = x^\top dy$ and $dx = dy \, M^\top$. Take them in
+# the order reversed.
 #
 # 1. $h B$ was multiplied by $s$, so what comes back to it is $s \, dy$. Its matrix is due
 #    $dB = h^\top (s \, dy) = s \, h^\top dy$, and its input $dh = (s \, dy) B^\top = s \, dy \, B^\top$.
@@ -408,10 +409,10 @@ assert adapted == replace(config, lora=r).num_parameters()
 # 4. $W$ is frozen. $dW = x^\top dy$ would be the largest product of all three; nobody needs it, so it is not made. But
 #    $dy \, W^\top$ is: layers below are to be trained.
 #
-# Where to begin? If both $A$ and $B$ were zeros, $h = 0$ makes $dB = 0$, and $B = 0$ makes $dh = 0$, so $dA = 0$: nothing
-# would ever move. If both were random the model would begin broken. So $A$ is random and $B$ zeros: the model begins as
-# it was, $dA$ is 0 in the first step, and $dB$ is not. As the package has it, with a bias, and with the leading axes of
-# $x$ made one:
+# Where to begin? If both $A$ and $B$ were zeros, $h = 0$ makes $dB = 0$, and $B = 0$ makes $dh = 0$, so $dA = 0$:
+# nothing would ever move. If both were random the model would begin broken. So $A$ is random and $B$ zeros: the model
+# begins as it was, $dA$ is 0 in the first step, and $dB$ is not. As the package has it, with a bias, and with the
+# leading axes of $x$ made one:
 
 # %%
 source_of(low_rank_linear_backward)
@@ -467,7 +468,8 @@ assert np.allclose(dA, 0.5 * dW @ B.T)
 assert np.allclose(dB, 0.5 * A.T @ dW)
 
 # %% [markdown]
-# The brackets are the point. $x^\top (dy \, B^\top)$ never makes a matrix of the size of $W$; $(x^\top dy) B^\top$ does.
+# The brackets are the point. $x^\top (dy \, B^\top)$ never makes a matrix of the size of $W$; $(x^\top dy) B^\top$
+# does.
 #
 # In PyTorch:
 
@@ -553,8 +555,8 @@ assert np.allclose(apart, together, rtol=1e-3, atol=1e-2)
 
 # %% [markdown]
 # On the command line it is `minitransformer train --from runs/smollm2 --lora 8 --text FILE`, for a plain text of yours
-# (marks of a conversation in a file are read as letters). A file of adapters has 10 MB, and what they adapt is kept once
-# beside it, so that the run is whole. `minitransformer merge` puts them together.
+# (marks of a conversation in a file are read as letters). A file of adapters has 10 MB, and what they adapt is kept
+# once beside it, so that the run is whole. `minitransformer merge` puts them together.
 #
 # ## 8 · Exercises
 #
@@ -562,8 +564,8 @@ assert np.allclose(apart, together, rtol=1e-3, atol=1e-2)
 # `minitransformer check ex28`. Or copy functions from there into new cells here, fill them in, and run the cell below
 # again. The solutions are in [lessons/solutions/ex28.py](solutions/ex28.py).
 #
-# 1. **`rank_that_fits`** (10 min). How large may the rank of an adapter be, if it may have a hundredth of the numbers of
-#    the map?
+# 1. **`rank_that_fits`** (10 min). How large may the rank of an adapter be, if it may have a hundredth of the numbers
+#    of the map?
 # 2. **`numbers_of_block`** (25 min). Weights come in blocks of few bits. Read one of llama.cpp's form Q4_1: 32 weights
 #    in 20 bytes.
 # 3. **`columns_for_neighbours`** (45 min). The weights are for pairs in halves. Put their columns in order for a model

@@ -668,9 +668,10 @@ for size in (1, 10, 100, 1000):
 # | no response norm | 14.4 | without the third convolution | 15.0 |
 # | one tower | 13.7 | without the fourth | 13.9 |
 #
-# One seed, so a few tenths say nothing. tanh learned *faster* here, and what keeps a long training from overfitting
-# costs more than a per cent in a short one. A claim of a paper holds for its network, its data and its training
-# ([all rows, and what came of each claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
+# One seed, so a few tenths say nothing. tanh learned *faster* here, and dropout, or crops and mirrors, which keep a
+# long training from overfitting, cost more than a per cent in a short one. A claim of a paper holds for its network,
+# its data and its training ([all rows, and what came of each
+# claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
 #
 # ## 7 · On which pixels does the answer depend?
 #
@@ -705,9 +706,9 @@ panels[1, 0].set_ylabel("|dx|")
 plt.show()
 
 # %% [markdown]
-# Dark is a large gradient, and the shape has more than its share of it. Does the answer depend on these pixels? A picture
-# of gradients can look convincing and mean little. So test it: put the mean picture in the place of the 60 pixels with
-# the largest $\lvert dx \rvert$, of those with the smallest, or of 60 drawn at random.
+# Dark is a large gradient, and the shape has more than its share of it. Does the answer depend on these pixels? A
+# picture of gradients can look convincing and mean little. So test it: put the mean picture in the place of the 60
+# pixels with the largest $\lvert dx \rvert$, of those with the smallest, or of 60 drawn at random.
 
 
 # %%

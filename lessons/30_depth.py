@@ -96,7 +96,8 @@ plt.show()
 # section 3 derives. **Plain** is a network in which a block is its two convolutions. **Residual** is one in which the
 # block's input is added to what they give. Both have the same parameters, and at first the same values of them.
 #
-# They are to learn 96 pictures by heart, in 80 steps of 24 pictures. Here is the loss of 8 and of 32 layers, step by step:
+# They are to learn 96 pictures by heart, in 80 steps of 24 pictures. Here is the loss of 8 and of 32 layers, step by
+# step:
 
 # %%
 PLAIN, RESIDUAL = "none", "A"  # how the package calls their shortcuts
@@ -293,8 +294,8 @@ plt.show()
 # %% [markdown]
 # Lines are means of three seeds at the start, points the seeds. In the plain network of 32 layers the gradient has
 # turned to a right angle after a step of 0.03 %. In the other three it still holds there, and for steps that are ten
-# times as long it mostly does. **The gradient of a deep plain network has a good length, but it holds for steps only
-# that are a hundredth as long.** (Balduzzi and others 2017 looked at the same from another side, as the pictures change:
+# times as long it mostly does. **The gradient of a deep plain network has a good length, but it holds only for steps
+# a hundredth as long.** (Balduzzi and others 2017 looked at the same from another side, as the pictures change:
 # they call such gradients shattered. That this goes together with degradation is no proof that it is the cause. He and
 # others left the cause open.)
 #
@@ -693,8 +694,9 @@ assert reaches["layer norm of tokens"].sum() == 1
 
 # %% [markdown]
 # A language model with either of the first two could read the next word off the mean, and in use that word is not
-# there. `benchmarks/norms.py` puts batch norm into a translator all the same: it learns, 0.03 to 0.11 nats a token behind
-# layer norm ([measured](../docs/picture_claims.md#batch-norm-in-a-translator), three seeds).
+# there. `benchmarks/norms.py` puts batch norm into a translator all the same: it learns, with batches of up to 128
+# short sentences 0.03 to 0.11 nats a token behind layer norm
+# ([measured](../docs/picture_claims.md#batch-norm-in-a-translator), three seeds).
 #
 # ### Running statistics
 #
@@ -740,10 +742,10 @@ assert notes["a batch of 100"] > 0.1 + notes["batches of 50, of one class"]
 #
 # **Small batches.** It is said that batch norm fails in them. Such a claim has to be read with its $N$. Two pictures of
 # 12 × 12 are 288 values a channel in the first layer, and that is no bad mean. Where each picture has *one* row, as
-# behind the last pooling, two are nothing (section 3). On Fashion-MNIST, batches of 2 do as well as those of 128: 14.5 %
-# are wrong ([measured](../docs/picture_claims.md#batch-norm-and-layer-norm-by-the-size-of-a-batch), one seed; layer norm
-# has 14.7 and 15.5 %). Large networks, of which each machine holds two pictures, do suffer: Wu and He
-# (2018) measured it, and norm groups of channels within a picture. An exercise has that.
+# behind the last pooling, two are nothing (section 3). On Fashion-MNIST, batches of 2 do as well as those of 128: 14.5
+# % are wrong ([measured](../docs/picture_claims.md#batch-norm-and-layer-norm-by-the-size-of-a-batch), one seed; layer
+# norm has 14.7 and 15.5 %). Large networks, of which each machine holds two pictures, do suffer: Wu and He (2018)
+# measured it, and norm groups of channels within a picture. An exercise has that.
 #
 # ## 5 · Residual blocks
 #

@@ -581,17 +581,18 @@ axes.legend(title=f"mean of {len(SEEDS)} seeds, {STEPS} steps each")
 plt.show()
 
 # %% [markdown]
-# Both learn a hundred pictures by heart. What they make of it for others differs: in these 300 steps the convolutions get
-# no fewer right with a tenth of the pictures than the Transformer does with all. The Transformer is not too small for
-# the task: it has more than fifteen times as many parameters. It has to learn what the convolutions were given, and for
-# that 300 steps are few: the next section trains one for 600.
+# Both learn a hundred pictures by heart. What they make of it for others differs: in these 300 steps the convolutions
+# get no fewer right with a tenth of the pictures than the Transformer does with all. The Transformer is not too small
+# for the task: it has more than fifteen times as many parameters. It has to learn what the convolutions were given, and
+# for that 300 steps are few: the next section trains one for 600.
 #
 # The figure is about *this* size, these steps and these shapes, which are the same wherever they are: a task that suits
 # a convolution well. Dosovitskiy and others (2021) found the same order when they trained on the 1.3 million pictures
 # of ImageNet, and the opposite one with 300 million: what is built in helps those who have seen little, and limits
-# those who have seen enough. Two seeds and 300 steps are no measurement of that. On Fashion-MNIST, with 1,840 steps each,
-# the Transformer is behind with a hundredth of the pictures and with all, by nearly as much: there, from a tenth on, it is
-# not pictures that it lacks ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), one seed).
+# those who have seen enough. Two seeds and 300 steps are no measurement of that. On Fashion-MNIST, with 1,840 steps
+# each, the Transformer is behind with a hundredth of the pictures and with all, by 4 or 5 %: there, from a tenth on, it
+# is not pictures that it lacks ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), one
+# seed).
 #
 # ## 5 · What it looks at
 #

@@ -241,13 +241,13 @@ if find_spec("torch"):
 # - *If they are complex*, they are conjugate, and their product is $\lvert r \rvert^2 = \mu$. Both have the size
 #   $\sqrt\mu \lt 1$, whatever $\eta$ and $a$ are.
 # - *If they are real* they have the same sign, as $\mu \gt 0$. If one were 1 or larger, the other would be below 1, as
-#   their product is. So 1 would lie between them or on one, and $p(1) \le 0$. But $p(1) = \eta a$. So for positive $\eta a$
-#   none is. In the same way none is −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
+#   their product is. So 1 would lie between them or on one, and $p(1) \le 0$. But $p(1) = \eta a$. So for positive
+#   $\eta a$ none is. In the same way none is −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
 #
 # Together: $0 \lt \eta a \lt 2 (1 + \mu)$, nearly twice as far as without. The roots are complex where
-# $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step multiplies the
-# distance by the same $\sqrt\mu$, in the flat direction as in the steep one. Theory and measurement, by the package's
-# function:
+# $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step
+# multiplies the distance by the same $\sqrt\mu$, in the flat direction as in the steep one. Theory and measurement, by
+# the package's function:
 
 # %%
 MOMENTA = {0.0: (VERMILION, "s"), 0.5: (GREEN, "^"), 0.9: (BLUE, "o")}
@@ -357,10 +357,10 @@ axes.legend(title="rate")
 plt.show()
 
 # %% [markdown]
-# The rate that was divided late ends lowest. Right after the division the early one was ahead of the rate that stays, too,
-# and a hundred steps later it was behind, and crept: **that the loss falls faster at first says nothing of whether it was
-# time.** Over ten epochs of Fashion-MNIST half a cosine to 0 has 10.7 % wrong, a tenth after half of the steps and a
-# hundredth after three quarters 11.6 %, the rate that stays 12.1 %
+# The rate that was divided late ends lowest. Right after the division the early one was ahead of the rate that stays,
+# too, and a hundred steps later it was behind, and crept: **that the loss falls faster at first says nothing of whether
+# it was time.** Over ten epochs of 30 % of Fashion-MNIST half a cosine to 0 has 10.7 % wrong, a tenth after half of the
+# steps and a hundredth after three quarters 11.6 %, the rate that stays 12.1 %
 # ([measured](../docs/picture_claims.md#when-the-rate-falls), one seed).
 #
 # ## 6 · Exercises
@@ -386,7 +386,7 @@ print(check_exercise("ex32", globals()))
 # | what it does | a gradient that stays makes steps $1 / (1 - \mu)$ as long, one that alternates $1 / (1 + \mu)$ |
 # | decay | $g \leftarrow g + \lambda \theta$, before all else |
 # | Nesterov | $\theta \leftarrow \theta - \eta (g + \mu u)$: the parameters are the point ahead |
-# | convergence | $0 \lt \eta a \lt 2 (1 + \mu)$; complex roots take off $\sqrt\mu$ a step in all directions |
+# | convergence | $0 \lt \eta a \lt 2 (1 + \mu)$; with complex roots a step multiplies the distance by $\sqrt\mu$, in all directions |
 # | a ravine | of $\kappa$ with momentum is like one of $\sqrt\kappa$ without |
 # | traps | decay is not scaled; with $\mu = 0.9$ steps get ten times as long; that the loss falls faster at a smaller rate is no proof that it was time |
 #

@@ -51,8 +51,8 @@ def wandering(rate, curvature, noise):
 def best_for_a_ravine(least, largest):
     """45 min. The rate and the momentum with which a ravine is left fastest.
 
-    Curvatures lie between a₁ and a₂. By each a step multiplies the distance, in the long run, by a
-    factor; the largest one counts. It is to be as small as can be.
+    Curvatures lie between a₁ and a₂. Along each, a step multiplies the distance by a factor, in
+    the long run. The largest of these factors is to be as small as can be.
 
     Args:
         least, largest: a₁ and a₂, with 0 < a₁ < a₂.

@@ -86,7 +86,7 @@ class Settings:
         """Raise an InputError where fields do not go together."""
 
 
-@cache  # a recipe is made field by field, and a reader waits for it at each command
+@cache  # a recipe is made field by field, and whoever gives a command waits for it
 def types_of(settings):
     """The types of the fields of a Settings class, by name; in the file they may be strings."""
     return get_type_hints(settings)

@@ -21,7 +21,7 @@ import numpy as np
 from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.report import CheckError
 
-# Rooms that call what is checked, maybe by a function of their own around it: nobody's mistakes.
+# Folders whose code calls what is checked, or wraps it: no line of theirs is a learner's mistake.
 OURS = tuple(str(Path(__file__).parents[1] / room) for room in ("gradcheck", "course/exercises"))
 
 

@@ -58,11 +58,11 @@ def test_probabilities_are_those_of_the_model_among_the_pieces_that_may_stand_th
 def test_of_equally_likely_pieces_those_of_the_smaller_id_come_first(filler):
     alike = Filler(copy.deepcopy(filler.model), filler.vocabulary)
     weight = alike.model.output_projection.weight.data
-    weight[0::2], weight[1::2] = 1, 2  # so that one half is as likely as each other, or the other
+    weight[0::2], weight[1::2] = 1, 2  # within each half all are equally likely
     (gap,) = alike.fill("a ___ runs", top=1000).gaps
     order = [(-p, filler.pieces.index(f"\u2581{piece}")) for piece, p in gap]
     assert order == sorted(order)
-    assert len(order) > 16  # fewer keep their order, whatever puts them into one
+    assert len(order) > 16  # a sort that is not stable keeps the order of up to 16
 
 
 @pytest.mark.parametrize("top", [0, -1, 2.5, "3", None])

@@ -182,7 +182,7 @@ def test_an_option_out_of_range_is_refused(options, message):
         translate_ids(small_model(), SENTENCES, **options)
 
 
-def test_alpha_may_be_as_large_as_the_penalty_of_the_longest_is_a_number():
+def test_alpha_may_grow_until_the_penalty_of_the_longest_overflows():
     longest = small_model().config.max_length
     largest = math.log(sys.float_info.max) / math.log((5 + longest) / 6)
     check_alpha(0.999 * largest, longest)

@@ -149,7 +149,7 @@ def check_rms_pooling(forward, backward):
     }
     (dy,) = normal(32, squares.shape)
     of_root = x * (dy / size**2).repeat(size, axis=1).repeat(size, axis=2)
-    slips = [Slip("the slope of a root is 1 / (2 y): y divides", dy, (of_root,))]
+    slips = [Slip("the slope of a root is 1 / (2 y): divide by y", dy, (of_root,))]
     y, hint = np.sqrt(squares) / size, "y = √(mean of x²)"
     report = expect_pair(forward, backward, (x, size), y, hint, mistakes, slips)
     if not report.right:

@@ -29,7 +29,7 @@ def check_share_of_paths(share_of_paths):
             "the path around all blocks is one, too": sum(of_length[1 : most + 1]) / 2**n,
             "these are the long ones": sum(of_length[most:]) / 2**n,
             "these are those that are longer": 1 - expected,
-            "a share of all is 1, not 100": 100 * expected,
+            "the share of all paths is 1, not 100": 100 * expected,
         }
         share_of_paths.expect((n, most), expected, hint, mistakes)
 
@@ -87,7 +87,10 @@ def check_deepest_within(deepest_within):
     for what, count in counted_otherwise.items():
         mistakes[what] = [_deepest(count, *case) for case in cases]
     given = [deepest_within(*case) for case in cases]
-    hint = "count the network of n = 1 by hand, kernel by kernel, and what a block more has"
+    hint = (
+        "count the network of n = 1 by hand, kernel by kernel, and what one more block in each "
+        "stage adds"
+    )
     for what, values in mistakes.items():  # of whole numbers, one alone says little
         if all(likely(one, {what: value}) for one, value in zip(given, values, strict=True)):
             hint = what
@@ -176,7 +179,7 @@ def check_group_norm(forward, backward):
             "there are G groups, not groups of G": _normed(x, gamma, beta, groups=C // G)[0],
             "γ and β are those of a channel, and stand behind the norm": _normed(x, 1, 0)[0],
             "β is to be added": _normed(x, gamma, 0)[0],
-            "γ is to be multiplied with": _normed(x, 1, beta)[0],
+            "x̂ is to be multiplied by γ": _normed(x, 1, beta)[0],
             "each channel of a group has a γ of its own": _normed(
                 x, gamma.reshape(G, -1)[:, :1].repeat(C // G, axis=1).ravel(), beta
             )[0],

@@ -24,7 +24,7 @@ from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call, read_only, returned, unheard
 
 RIGHT, WRONG, TO_DO = "right", "WRONG", "to do"
-ROUNDED = 1e-5  # of the largest entry: what float32 may make of an answer
+ROUNDED = 1e-6  # of the largest entry: what float32 may make of an answer
 
 
 class Part(NamedTuple):
@@ -173,7 +173,7 @@ def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
             for value in (given[index], expected[index])
         )
         if rounded and np.all(difference <= ROUNDED * np.abs(expected).max()):
-            hint = "it is right but for the rounding of float32: keep the dtype of what is given"
+            hint = "it is float32, and this may be its rounding: keep the dtype of what is given"
         hint = likely(given, mistakes or {}, hint)
         raise CheckError(
             f"{what} is {is_}{where} and should be {should_be}" + (f"; {hint}" if hint else "")

@@ -128,7 +128,7 @@ rms_pooling_backward
     share[:, :, None, :, None] -> dy[:, :, None, :, None] || dx
     np.where(y > 0, y, 1) -> y || where a window is 0, so is dx
     np.where(y > 0, y, 1) -> (y + 1e-3) || dx
-    np.where(y > 0, y, 1) -> 1 || y divides
+    np.where(y > 0, y, 1) -> 1 || divide by y
     np.where(y > 0, y, 1) -> np.where(y < 1e-6, np.inf, y) || and not where it is small
     np.where(y > 0, y, 1) -> np.maximum(y, 1e-3) || and not where it is small
 """

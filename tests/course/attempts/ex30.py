@@ -128,7 +128,7 @@ group_norm
     (centred * centred).mean($AXES, keepdims=True) -> (apart * apart).mean($AXES, keepdims=True)
         - apart.mean($AXES, keepdims=True) ** 2 || take the mean off before you square
     x_hat.reshape(x.shape) + beta -> x_hat.reshape(x.shape) || β is to be added
-    gamma * x_hat.reshape(x.shape) -> x_hat.reshape(x.shape) || γ is to be multiplied with
+    gamma * x_hat.reshape(x.shape) -> x_hat.reshape(x.shape) || to be multiplied by γ
     gamma * x_hat -> np.repeat(gamma[:: len(gamma) // groups], len(gamma) // groups) * x_hat
         || has a γ of its own
     (centred * centred).mean($AXES, -> apart.var($AXES, ddof=1, || not by N − 1

@@ -443,7 +443,7 @@ convolution_2d
         && if bias is not None: -> if False: || the bias is added once
     y = sum( -> y = 1 / len(places) * sum( || yours is their mean
     y = sum( -> y = 2 * sum( || window (u, v) begins in row u s − p
-    return y, -> return y.astype(np.float32), || but for the rounding of float32
+    return y, -> return y.astype(np.float32), || may be its rounding
     stride) -> stride + 1) || has the shape
     padded = pad(x, padding) -> padded = pad(x, 0) || has the shape
     padded = pad(x, padding)
@@ -512,7 +512,7 @@ batch_norm
     gamma * x_hat + beta -> gamma * (x_hat + beta) || added after the gain
     gamma * x_hat + beta -> gamma * x_hat - beta || y = γ (x − μ) / √(σ² + ε) + β
     gamma * x_hat + beta -> gamma * x_hat || β is to be added
-    gamma * x_hat + beta -> x_hat + beta || γ is to be multiplied with
+    gamma * x_hat + beta -> x_hat + beta || to be multiplied by γ
     gamma * x_hat + beta -> (1 + gamma) * x_hat + beta || γ is the gain itself
     variance + epsilon -> (x * x).mean(axis=rows) + epsilon || the squares are those of x − μ
     (centred * centred).mean(axis=rows) -> (x * x).mean(axis=rows) - mean**2
@@ -562,12 +562,12 @@ momentum_update
     grad = scale * grad + weight_decay * data -> g = scale * grad + weight_decay * data
         && velocity += grad -> velocity += g || has scale and λ θ in it
     if nesterov else velocity -> || only with nesterov=True
-    data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η (u)
+    data -= learning_rate -> data -= 2 * learning_rate || θ ← θ − η u
     grad + momentum * velocity if -> scale * before + momentum * velocity if
         && grad = scale -> before = grad\n    grad = scale || in g + μ u has λ θ in it, too
     grad + momentum * velocity if -> before + weight_decay * data + momentum * velocity if
         && grad = scale -> before = grad\n    grad = scale || in g + μ u has scale in it, too
-    grad + momentum * velocity if -> momentum * velocity if || g stands before it, too
+    grad + momentum * velocity if -> momentum * velocity if || yours is μ u alone
     grad + momentum * velocity if -> grad + velocity if || and no u without μ
     if nesterov else velocity) -> if nesterov else before)
         && velocity *= momentum -> before = velocity.copy()\n    velocity *= momentum

@@ -75,7 +75,7 @@ def _compare_momentum(
             "with nesterov=True it is g + μ u, with the u that has just been made": theta - eta * u,
             "with nesterov=True it is g + μ u, not u + μ u": theta - eta * (1 + mu) * u,
             "with nesterov=True it is g + μ u, and no u without μ": theta - eta * (g + u),
-            "with nesterov=True it is g + μ u: g stands before it, too": theta - eta * mu * u,
+            "with nesterov=True it is g + μ u: yours is μ u alone": theta - eta * mu * u,
             "the g in g + μ u has scale and λ θ in it, too": theta - eta * (grad + mu * u),
             "the g in g + μ u has λ θ in it, too": theta - eta * (scale * grad + mu * u),
             "the g in g + μ u has scale in it, too": theta - eta * (grad + decay * theta + mu * u),
@@ -85,5 +85,5 @@ def _compare_momentum(
             "one looks ahead only with nesterov=True": theta - eta * ahead,
             "the step is made of the u that has just been made": theta - eta * old,
         }
-    step = "g + μ u" if nesterov else "u"
-    expect(f"data{how}", given[0], wanted_data, f"θ ← θ − η ({step})", mistakes)
+    step = "(g + μ u)" if nesterov else "u"
+    expect(f"data{how}", given[0], wanted_data, f"θ ← θ − η {step}", mistakes)

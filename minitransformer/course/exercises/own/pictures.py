@@ -175,7 +175,8 @@ def _expect_the_first(forward, backward):
         expected, mistakes = _of_the_first(x, dy, size, stride, padding)
         given, *_ = backward.gradients(dy, cache)
         what = "dx where several entries of a window are the largest"
-        what += f", with padding={padding}" * bool(padding)
+        if padding:
+            what += f", with padding={padding}"
         hint = "all of dy goes to the first of them, read row by row"
         expect(what, given, expected, hint, mistakes)
 
@@ -289,7 +290,7 @@ def _wrong_norms(x, gamma, beta, epsilon):
         "the squares are those of x − μ": gamma * centred / np.sqrt((x * x).mean(rows) + epsilon)
         + beta,
         "β is to be added": gamma * centred / sigma,
-        "γ is to be multiplied with": centred / sigma + beta,
+        "x̂ is to be multiplied by γ": centred / sigma + beta,
         "γ is the gain itself, not what is added to one of 1": (1 + gamma) * centred / sigma + beta,
         "β is added after the gain, which does not scale it": gamma * (centred / sigma + beta),
         "use the epsilon that is given": gamma * centred / np.sqrt(variance + 1e-5) + beta,
