@@ -36,7 +36,7 @@ class _Thread(threading.local):
     device = 0  # that is current
 
 
-_thread = _Thread()
+this_thread = _Thread()
 
 
 class Record:
@@ -63,7 +63,7 @@ class StrictArray:
 
     def __init__(self, data):
         self._data = np.asarray(data)  # a 0-d array where NumPy returned a scalar
-        self._device = _thread.device
+        self._device = this_thread.device
         for record in _records:
             record.dtypes.add(self._data.dtype)
 
@@ -210,14 +210,14 @@ class _Device:
         self._index = index
 
     def __enter__(self):
-        self._before, _thread.device = _thread.device, self._index
+        self._before, this_thread.device = this_thread.device, self._index
         return self
 
     def __exit__(self, *exception):
-        _thread.device = self._before
+        this_thread.device = self._before
 
     def use(self):
-        _thread.device = self._index
+        this_thread.device = self._index
 
     def synchronize(self):
         _wait()
@@ -271,8 +271,8 @@ def _unknown(what, name):
 def _array(x):
     if not isinstance(x, StrictArray):
         raise TypeError(f"expected an array on the device, got {type(x).__name__}")
-    if x._device != _thread.device:
-        raise ValueError(f"the array is on device {x._device}, and {_thread.device} is current")
+    if x._device != this_thread.device:
+        raise ValueError(f"the array is on device {x._device}, and {this_thread.device} is current")
     return x._data
 
 

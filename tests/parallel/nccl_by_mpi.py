@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 from mpi4py import MPI
-from strict_cupy import StrictArray, _current, strict
+from strict_cupy import StrictArray, strict, this_thread
 
 available = True
 NCCL_SUM = 0
@@ -37,7 +37,7 @@ def get_unique_id():
 
 def gpu():
     """The machine and the address of the GPU that is current."""
-    return socket.gethostname(), strict.cuda.runtime.deviceGetPCIBusId(_current())
+    return socket.gethostname(), strict.cuda.runtime.deviceGetPCIBusId(this_thread.device)
 
 
 def groupStart():
@@ -55,7 +55,7 @@ def groupEnd():
 class NcclCommunicator:
     def __init__(self, ndev, commId, rank, config=None):
         self._world = MPI.COMM_WORLD.Dup()
-        self._device, self.ended = _current(), ""
+        self._device, self.ended = this_thread.device, ""
         _require((ndev, rank) == (self._world.size, self._world.rank), "wrong rank")
         _require(commId == bytes(128) and type(commId) is bytes, "not the first process's id")
         _require(len(set(self._world.allgather(gpu()))) == ndev, "Duplicate GPU detected")
@@ -102,7 +102,7 @@ class NcclCommunicator:
         """The array of NumPy that begins there."""
         _require(address in _arrays, "an address of no array")
         array = _arrays[address]
-        _require(array._device == _current() == self._device, "an array of another device")
+        _require(array._device == this_thread.device == self._device, "an array of another device")
         _require(array.dtype == TYPES[datatype], "another type")
         _require(array.flags.c_contiguous, "an array with gaps")
         _require(array.size >= count, "beyond the array's end")
