@@ -53,10 +53,10 @@ def gradients_of(backward, dy, cache, names):
         return backward.several(len(names), ", ".join(names), dy, cache)
 
 
-def dx_of(forward, backward, x, dy):
-    """What the backward of a pair of one input returns, the gradient alone; None where nothing."""
+def dx_of(forward, backward, inputs, dy):
+    """The first gradient that a backward returns; None where there is none."""
     with unheard():
-        _, cache = forward.y_and_cache(x)
+        _, cache = forward.y_and_cache(*inputs)
         return next(iter(backward.gradients(dy, cache)), None)
 
 

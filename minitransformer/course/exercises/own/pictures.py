@@ -10,6 +10,7 @@ from minitransformer.course.exercises.own.common import (
     FAR,
     FAR_OFF,
     also_right,
+    dx_of,
     expect_right,
     expect_y,
     float64_note,
@@ -18,7 +19,6 @@ from minitransformer.course.exercises.own.common import (
 )
 from minitransformer.course.exercises.parts import Answer, expect, likely, normal, part
 from minitransformer.gradcheck import CheckError
-from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.batch_norm import batch_norm, batch_norm_backward
 from minitransformer.layers.convolution_2d import convolution_2d, windows_2d, windows_2d_backward
 from minitransformer.layers.pooling import average_pooling, max_pooling, max_pooling_backward
@@ -127,7 +127,10 @@ def check_max_pooling(forward, backward):
     expect_right(forward, backward, *cases, hints=[hint])
     _expect_the_first(forward, backward)
     near, hint = 1 + 1e-9 * x, "the largest entry gets it, by however little it is larger"
-    expect("dx of entries that differ by little", *_dx_of_ones(forward, backward, near, 2), hint)
+    y, cache = max_pooling(near, 2)
+    given = dx_of(forward, backward, (near, 2), np.ones(y.shape))
+    expected = max_pooling_backward(np.ones(y.shape), cache)
+    expect("dx of entries that differ by little", given, expected, hint)
     return float64_note(forward, backward, (x, 3, 2, 1))
 
 
@@ -157,23 +160,15 @@ def _wrong_poolings(x, size, stride=None, padding=0):
     }
 
 
-def _dx_of_ones(forward, backward, x, *options):
-    """dx for a dy of ones: what the learner's pair returns, and the right one."""
-    y, cache = forward.y_and_cache(x, *options)
-    given, *_ = backward.gradients(np.ones(np.shape(y)), cache)
-    y, cache = max_pooling(x, *options)
-    return given, max_pooling_backward(np.ones(y.shape), cache)
-
-
 def _expect_the_first(forward, backward):
     """Expect that of several that are the largest in a window the first gets all of dy."""
     rng = np.random.default_rng(30)
     x = np.maximum(rng.integers(-2, 3, (3, 6, 8, 2)), 0).astype(np.float64)
     for size, stride, padding in ((2, 2, 0), (3, 2, 1)):
-        y, cache = forward.y_and_cache(x, size, stride, padding)
-        dy = rng.standard_normal(np.shape(y))
-        expected, mistakes = _of_the_first(x, dy, size, stride, padding)
-        given, *_ = backward.gradients(dy, cache)
+        options = size, stride, padding
+        dy = rng.standard_normal(max_pooling(x, *options)[0].shape)
+        given = dx_of(forward, backward, (x, *options), dy)
+        expected, mistakes = _of_the_first(x, dy, *options)
         what = "dx where several entries of a window are the largest"
         if padding:
             what += f", with padding={padding}"
@@ -249,9 +244,7 @@ def check_batch_norm(forward, backward):
         "x moves all rows of its column, through μ and through σ: two of the three terms have a "
         "mean over all rows in them"
     )
-    with unheard():
-        _, cache = alone.y_and_cache(x, gamma, beta)
-        dx, *_ = backward.several(3, "dx, dgamma and dbeta", dy, cache)
+    dx = dx_of(alone, backward, (x, gamma, beta), dy)
     expected, *_ = batch_norm_backward(dy, batch_norm(x, gamma, beta)[1])
     for factor in (1 / gamma, np.sqrt(x.var(axis=(0, 1)) + 1e-5)):
         hint = likely(dx, {"": factor * expected}, hint)  # the terms are right, a factor is not

@@ -91,7 +91,7 @@ def check_silu(forward, backward):
     expect_y(forward, (far,), [1000, 0, 0], "y of 1000, 0 and −1000", overflow)
     hint = "x stands twice in x σ(x), so that the slope has two terms; σ' = σ (1 − σ)"
     expect_right(forward, backward, (2 * x,), hints=[hint])
-    dx = dx_of(forward, backward, far, np.ones(3))
+    dx = dx_of(forward, backward, (far,), np.ones(3))
     expect("dx at 1000, 0 and −1000, for a dy of 1,", dx, [1, 0.5, 0], overflow)
     return also_right(forward, backward, (x,), (B, T))
 
@@ -165,7 +165,7 @@ def check_rotary(forward, rotary_table, backward):
             ),
         }
         hint = "the transpose of a rotation is the rotation by the opposite angle"
-        hint = likely(dx_of(turned, backward, x, dy), mistakes, hint)
+        hint = likely(dx_of(turned, backward, (x,), dy), mistakes, hint)
         expect_right(turned, backward, (x,), hints=[f"{hint} (pairs={pairs!r}, start=3)"])
     return float64_note(forward, backward, (x, table))
 
