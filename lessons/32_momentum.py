@@ -114,7 +114,9 @@ plt.show()
 #
 # So momentum tells the two directions of the ravine apart by what their gradients do.
 #
-# A share that is too large has a price, too: what was wrong goes on as long as what was right.
+# A share that is too large has a price, too: what was wrong goes on as long as what was right. Section 4 finds that a
+# step multiplies the distance from the minimum by √μ at best: with μ = 0.9 half of it is left after 13 steps, and with
+# 0.99 after 138.
 #
 # ### Two more terms
 #

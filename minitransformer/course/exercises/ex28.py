@@ -9,7 +9,7 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.rotary import rotary, rotary_table
 
-T, H, G, K = 5, 4, 2, 6  # K/2 is not 2: there both orders of the columns are the same
+T = 5
 
 
 @part(10)
@@ -40,7 +40,7 @@ def check_rank_that_fits(rank_that_fits):
 @part(25)
 def check_numbers_of_block(numbers_of_block):
     rng = np.random.default_rng(28)
-    hint = "weight j is d q + m with q of the low four bits of byte j, weight j + 16 of the high"
+    hint = "take one byte by hand: which two of the 32 weights does it have, and what are they?"
     for scale, minimum in ((0.037, -0.29), (2e-6, -1e-5), (1.7, 3.1)):
         q = rng.integers(16, size=32)
         low, high = q[:16], q[16:]
@@ -72,17 +72,19 @@ def check_numbers_of_block(numbers_of_block):
 
 @part(45)
 def check_columns_for_neighbours(columns_for_neighbours):
-    width = H * K
-    texts = normal(28, *2 * [(T, width)])
-    weights = normal(29, (width, width), (width, G * K))
-    for name, heads, weight in zip(("W_q", "W_k"), (H, G), weights, strict=True):
-        order = _pairs_of_halves(heads)
+    for name, heads, k, d_model in (  # with k = 4 both ways are the same
+        ("W_q", 4, 6, 24),
+        ("W_k", 2, 6, 24),
+        ("W_k", 2, 10, 24),
+    ):
+        weight, *texts = normal(28, (d_model, heads * k), (T, d_model), (T, d_model))
+        order = _pairs_of_halves(heads, k)
         given = columns_for_neighbours(weight, heads)
         expected = weight[:, order]
         mistakes = {
             "this is the way back, from neighbours to halves": weight[:, np.argsort(order)],
             "each head has pairs of its own: the columns of a head stay with it": weight[
-                :, _pairs_of_halves(1, heads * K)
+                :, _pairs_of_halves(1, heads * k)
             ],
             "these are the columns as they were": weight,
         }
@@ -93,11 +95,11 @@ def check_columns_for_neighbours(columns_for_neighbours):
         if columns is None:
             # Which says why it is none.
             expect(f"columns_for_neighbours({name}, {heads})", given, expected)
-        hint = "columns 2i and 2i + 1 of a head are those that were i and i + K/2"
+        hint = "what were the numbers, in their head, of its new columns 0 and 1, pair 0?"
         expect(
             f"with {name} of {heads} heads in its new order a score",
-            _scores(columns, heads, texts, "neighbours"),
-            _scores(weight, heads, texts, "halves"),
+            _scores(columns, heads, k, texts, "neighbours"),
+            _scores(weight, heads, k, texts, "halves"),
             likely(columns, mistakes, hint),
         )
         hint = "the scores are right; but the columns are moved, and no number is changed"
@@ -152,17 +154,17 @@ def check_smaller_adapter(smaller_adapter):
         )
 
 
-def _pairs_of_halves(heads, width=K):
+def _pairs_of_halves(heads, k):
     """Which column of the order of halves comes first, second, … in that of neighbours."""
-    return np.arange(heads * width).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
+    return np.arange(heads * k).reshape(heads, 2, -1).swapaxes(1, 2).reshape(-1)
 
 
-def _scores(weight, heads, texts, pairs):
+def _scores(weight, heads, k, texts, pairs):
     """Scores (H, T, T) of one text's queries and the other's keys, both by this weight."""
-    table = rotary_table(T, K)
-    query, key = ((x @ weight).reshape(T, heads, K).swapaxes(0, 1) for x in texts)  # (H, T, K)
+    table = rotary_table(T, k)
+    query, key = ((x @ weight).reshape(T, heads, k).swapaxes(0, 1) for x in texts)  # (heads, T, k)
     query, key = (rotary(x, table, pairs)[0] for x in (query, key))
-    return query @ key.swapaxes(-1, -2) / math.sqrt(K)
+    return query @ key.swapaxes(-1, -2) / math.sqrt(k)
 
 
 def _nearest(matrix, rank):

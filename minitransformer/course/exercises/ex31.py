@@ -9,7 +9,9 @@ B, N, D = 3, 5, 4
 
 @part(10)
 def check_finest_patches(finest_patches):
-    hint = "with n tokens the pairs take 2 n² D, and all else n (4 D² + 2 D F)"
+    hint = (
+        "of the eight products two have n twice; n counts the class token, and P divides the side"
+    )
     for side, d_model, d_ff in (
         (840, 110, 360),  # with so many divisors most mistakes have a result of their own
         (28, 8, 33),
@@ -196,7 +198,8 @@ def check_larger_positions(larger_positions):
         }
         what = f"larger_positions(table, {old}, {new})"
         hint = "each new position is a mean of at most four old ones, with weights that sum to 1"
-        expect(what, larger_positions(table, old, new), expected, hint, mistakes)
+        given = Answer(what, larger_positions.function)(table, old, new)
+        expect(what, given, expected, hint, mistakes)
 
 
 def _finest(side, allowed, step=None):

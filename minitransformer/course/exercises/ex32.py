@@ -2,7 +2,7 @@
 
 import math
 
-from minitransformer.course.exercises.parts import expect, part
+from minitransformer.course.exercises.parts import Answer, expect, part
 from minitransformer.gradcheck import CheckError
 
 
@@ -56,13 +56,13 @@ def check_wandering(wandering):
             "variances add up, deviations do not": s / a,
             "the noise s is a deviation, and s² a variance": math.sqrt(variance / s),
         }
-        hint = "V = (1 − η a)² V + η² s²"
+        hint = "a step makes (1 − η a) θ − η s ξ of θ: what does it make of a variance V?"
         wandering.expect((eta, a, s), math.sqrt(variance), hint, mistakes)
     for eta, a in ((2.0, 1.0), (0.5, 6.0)):
-        if (given := wandering(eta, a, 1.0)) != math.inf:
+        what = f"wandering({eta:g}, {a:g}, 1)"
+        if (given := Answer(what, wandering.function)(eta, a, 1.0)) != math.inf:
             raise CheckError(
-                f"wandering({eta:g}, {a:g}, 1) is {given} and should be inf: where η a is 2 or "
-                "more it grows without end"
+                f"{what} is {given} and should be inf: where η a is 2 or more it grows without end"
             )
 
 

@@ -80,15 +80,16 @@ numbers_of_block
     & 15 -> || the low four bits alone
     >> 4 -> & 0xF0 || a number from 0 to 15
     .astype(np.float32) -> || too few bits
-    $BOTH -> $BOTH[::-1] || weight j is d q + m
+    $BOTH -> $BOTH[::-1] || take one byte by hand
     $BOTH -> np.stack([low, high]) || has the shape (2, 16)
 columns_for_neighbours
     num_heads, 2, -1 -> num_heads, -1, 2 || this is the way back
     num_heads, 2, -1 -> 1, 2, -1 || each head has pairs of its own
     .swapaxes(-1, -2) -> || as they were
     of_rows || not its rows
-    halves.swapaxes -> halves[:, :, ::-1].swapaxes || those that were i and i + K/2
-    halves.swapaxes -> halves[:, ::-1].swapaxes || those that were i and i + K/2
+    halves.swapaxes -> halves[:, :, ::-1].swapaxes || new columns 0 and 1
+    halves.swapaxes -> halves[:, ::-1].swapaxes || new columns 0 and 1
+    num_heads, 2, -1 -> -1, 2, 3 || raised ValueError
     return -> return -1 * || the scores are right
     .reshape(weight.shape) -> || columns_for_neighbours(W_q, 4) has the shape (24, 4, 3, 2)
 smaller_adapter

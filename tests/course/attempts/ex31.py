@@ -86,6 +86,11 @@ def drawn_on(table, old, new):
     return np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
 
 
+def beyond(table, old, new):
+    """As if there were a row below the last, which counts 0."""
+    return table[1:].reshape(*old, -1)[old[0]]
+
+
 WRONG = r"""
 finest_patches
     $TOKENS -> (side // size) ** 2 || the class token is compared
@@ -99,7 +104,7 @@ finest_patches
     $DIVIDES -> || a multiple of P
     return size -> return side // size || the number of patches in a row
     return size -> return (side // size) ** 2 || the number of patches; P
-    return size -> return size + 1 || all else n (4 D² + 2 D F)
+    return size -> return size + 1 || P divides the side
 masked_patches
     token, x -> x, token || hidden is True where
     np.where(hidden[..., None], token, x) -> x + hidden[..., None] * token || is not added to it
@@ -140,6 +145,7 @@ larger_positions
     / after - 0.5, -> / after, || the last − ½
     $MIDDLES -> (np.arange(after) + 0.5) * before / after - 0.5 || must sum to 1
     nearest || the nearest old position
+    beyond || larger_positions(table, (2, 3), (2, 3)) raised IndexError
     drawn_on || nothing is drawn on
     table[1:].reshape(*old, -1) -> table[1:].reshape(*old[::-1], -1).swapaxes(0, 1)
         || from left to right, row by row

@@ -55,10 +55,10 @@ wandering
     return noise * $ROOT -> return rate * noise || what one step adds
     return noise * $ROOT -> return noise / curvature || deviations do not
     return noise * $ROOT -> return noise**0.5 * $ROOT || s² a variance
-    return noise * $ROOT -> return $ROOT || V = (1 − η a)² V + η² s²
-    if reach >= 2: -> if reach > 1: || V = (1 − η a)² V + η² s²
+    return noise * $ROOT -> return $ROOT || of a variance V
+    if reach >= 2: -> if reach > 1: || of a variance V
     return math.inf -> return 0.0 || without end
-    if reach >= 2: -> if reach > 2: || ZeroDivisionError
+    if reach >= 2: -> if reach > 2: || wandering(2, 1, 1) raised ZeroDivisionError
 best_for_a_ravine
     $MU ** 2 -> $MU || that is √μ
     $MU ** 2 -> (largest - least) / (largest + least) || the factor of plain descent
