@@ -41,6 +41,8 @@ class Claim:
         scores: what is said of a RunFolder whose training is over, beside what is said of each: a
             dict with ``held_out``, a list, and of MEASURES those that are shown, dicts of numbers.
         plot: draws the result; None for :func:`courses`.
+        aim: of what is held out, the share that is wrong, or BLEU; the table says after how many
+            steps it was reached, to an epoch, and after how many minutes.
     """
 
     recipe: str
@@ -48,6 +50,7 @@ class Claim:
     rows: dict
     scores: Callable
     plot: Callable | None = None
+    aim: float | None = None
 
     def recipe_of(self, row):
         """The Recipe of a row."""
@@ -81,7 +84,7 @@ def measured(claim, options, folder, about):
     recipes = {row: claim.recipe_of(row) for row in options.rows or claim.rows}
     settings = {row: settings_of(recipe) for row, recipe in recipes.items()}
     scored = {row: scored_before(options.json, settings[row]) for row in recipes}
-    result = {**about, "rows": []}
+    result = {**about, "aim": claim.aim, "rows": []}
     rows = {row["row"]: row for row in rows_of(options.json)}  # those that nobody asks for stay
     rows |= {
         row: {"row": row, "settings": settings[row], "seeds": list(scored[row].values())}
@@ -147,6 +150,10 @@ def table(result):
     columns = [(of, what) for of in MEASURES if of in first for what in first[of]]
     names = [f"{of}: {what}" for of, what in columns]
     header = "row", "parameters", "steps", "loss at half", "loss at the end", *names
+    aim = result.get("aim")
+    if aim:
+        what = f"{aim} BLEU" if "BLEU" in first else f"{aim:.0%} wrong"
+        header = *header, f"steps to {what}", f"minutes to {what}"
     header = *header, "minutes", "seeds"
     lines = [header, ("---", *("---:",) * (len(header) - 1))]
     for row in result["rows"]:
@@ -160,6 +167,7 @@ def table(result):
             *(row["row"], f"{seeds[0]['parameters']:,}", f"{seeds[0]['steps']:,}"),
             *(spread(values, 3) for values in losses),
             *(_measured(seeds, *which) for which in columns),
+            *(_until(seeds, aim) if aim else ()),
             *(f"{minutes:.1f}", len(seeds)),
         ))  # fmt: skip
     return markdown(lines)
@@ -168,6 +176,20 @@ def table(result):
 def _measured(seeds, of, what):
     factor, digits = MEASURES[of]
     return spread([factor * seed[of][what] for seed in seeds], digits)
+
+
+def _until(seeds, aim):
+    """Mean steps and minutes until what is held out is as good; – where that of a seed never is."""
+    parts = []
+    for seed in seeds:
+        held_out = np.array(seed["held_out"])
+        reached = held_out >= aim if "BLEU" in seed else held_out <= aim
+        if not reached.any():
+            return "–", "–"
+        parts.append((1 + reached.argmax()) / len(held_out))
+    steps = (part * seed["steps"] for part, seed in zip(parts, seeds, strict=True))
+    minutes = (part * seed["seconds"] / 60 for part, seed in zip(parts, seeds, strict=True))
+    return f"{statistics.mean(steps):,.0f}", f"{statistics.mean(minutes):.1f}"
 
 
 def courses(result):

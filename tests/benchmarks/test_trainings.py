@@ -322,6 +322,22 @@ def test_over_the_share_of_the_data_each_model_has_the_mean_of_its_seeds_and_the
     assert axes.get_ylabel() == "test: % wrong"
 
 
+@pytest.mark.parametrize(("aim", "of", "held_out", "reached"), [
+    (0.2, {}, [[0.5, 0.2, 0.1, 0.3], [0.1, 0.5, 0.5, 0.5]], "30 | 1.5"),
+    (0.2, {}, [[0.5, 0.2, 0.1, 0.3], [0.3, 0.3, 0.3, 0.3]], "– | –"),
+    (15, {"BLEU": {"test": 9.0}}, [[9, 14, 15, 12], [16, 16, 16, 16]], "40 | 2.0"),
+], ids=["errors", "of a seed never", "BLEU"])  # fmt: skip
+def test_a_table_says_when_an_aim_was_reached(aim, of, held_out, reached):
+    common = dict(course=[1.0], parameters=9, steps=80, seconds=240)
+    seeds = [{**common, **of, "held_out": each} for each in held_out]
+    header, _, row = picture_claims.table(
+        {"aim": aim, "rows": [{"row": "a", "seeds": seeds}]}
+    ).splitlines()
+    what = "15 BLEU" if of else "20% wrong"
+    assert f"| steps to {what} | minutes to {what} | minutes | seeds |" in header
+    assert row.endswith(f"| {reached} | 4.0 | 2 |")
+
+
 def test_courses_of_several_seeds_lie_in_a_band_of_their_deviation():
     courses_of = {"two": [[4, 2], [2, 2]], "one": [[1, 1]]}
     rows = [
