@@ -5,6 +5,7 @@ clause. It notes them as it writes, so the labels are right where the words alon
 "die Frau" is a nominative or an accusative.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 NONE = "-"  # the label of a word that has none: a verb has no case
@@ -49,6 +50,7 @@ class German(str):
         return found
 
 
+@cache  # a corpus has few words, each a hundred times over
 def german(text, part_of_speech, **label):
     """Text whose words all have the same label; the arguments as the fields of a Label."""
     return German(text, len(text.split()) * [Label(part_of_speech, **label)])
