@@ -111,6 +111,18 @@ def test_what_comes_from_the_state_keeps_its_length_in_every_gate():
         np.testing.assert_allclose(gate.T @ gate, np.eye(32), atol=1e-6)
 
 
+def test_what_comes_from_the_state_may_turn_it_in_any_direction():
+    first = [hidden_weight(3, 1, np.random.default_rng(seed))[0, 0] for seed in range(40)]
+    assert 10 < sum(entry > 0 for entry in first) < 30
+
+
+def test_what_comes_from_the_input_has_the_variance_of_glorot_in_every_gate():
+    weight = LSTM(200, 100, np.random.default_rng(7)).w_input.data
+    limit = math.sqrt(6 / (200 + 100))
+    for gate in np.split(weight, 4, axis=1):
+        assert 0.99 * limit < np.abs(gate).max() <= limit
+
+
 def test_the_forget_gate_of_an_lstm_is_open_at_first():
     bias = LSTM(4, 3, np.random.default_rng(6)).bias.data
     np.testing.assert_array_equal(bias.reshape(4, 3).T, np.tile([0, 1, 0, 0], (3, 1)))

@@ -192,6 +192,9 @@ REFUSED = {
         "padding=2 must be at most half of kernel_size=3, 1",
         partial(pooling, PICTURES, 3, padding=2))
         for pooling in (max_pooling, average_pooling)},
+    **{f"{pooling.__name__}, windows that do not move": (ValueError, "stride=0",
+        partial(pooling, PICTURES, 3, stride=0))
+        for pooling in (max_pooling, average_pooling)},
     "max_pooling, a window larger than the picture": (ValueError, "covers 6 × 6 .* have 7 × 5",
         lambda: max_pooling(PICTURES, 6)),
 

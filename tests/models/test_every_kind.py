@@ -82,6 +82,11 @@ def test_its_kind_names_its_configuration_and_its_model(made):
     assert type(model.config).__name__ == f"{type(model).__name__}Config"
 
 
+def test_a_run_that_says_no_kind_has_the_model_of_the_first_release():
+    sizes = {"source_vocabulary_size": 9, "target_vocabulary_size": 9}
+    assert config_of(sizes).kind == "transformer"
+
+
 def test_its_size_is_known_without_building_it(made):
     model, _ = made
     assert model.config.num_parameters() == model.num_parameters() == model.flat.data.size
