@@ -83,7 +83,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     (f"{SEARCH} --alpha 1000", 1, "alpha=1000.0 makes the length penalty of 40 tokens, the most"),
     ("generate GPT a --temperature -1", 1, "temperature=-1.0 must be"),
     *((f"generate GPT a --top-p {p}", 1, f"top_p={p} must lie in") for p in ("0.0", "nan")),
-    (f"{SEARCH} --beam-size 1000", 1, "beam_size=1000 is more than the 80 pieces of the vocab"),
+    (f"{SEARCH} --beam-size 81", 1, "beam_size=81 is more than the 80 pieces of the vocab"),
 ]  # fmt: skip
 
 

@@ -32,6 +32,10 @@ def test_what_was_learned_by_heart_is_translated_without_a_mistake(translator, b
     assert translator.origin.startswith(("epoch ", "mean of epochs "))
 
 
+def test_a_beam_may_be_as_wide_as_the_vocabulary(translator):
+    assert translator.translate(GERMAN[:1], beam_size=len(translator.vocabulary)) == ENGLISH[:1]
+
+
 def test_a_blank_text_has_a_blank_translation_and_moves_no_other(translator):
     texts = ["", GERMAN[0], " \t\xa0", GERMAN[1]]
     assert translator.translate(texts) == ["", ENGLISH[0], "", ENGLISH[1]]
