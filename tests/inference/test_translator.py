@@ -32,6 +32,16 @@ def test_what_was_learned_by_heart_is_translated_without_a_mistake(translator, b
     assert translator.origin.startswith(("epoch ", "mean of epochs "))
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_score_is_over_the_length_penalty_that_is_asked_for(translator, beam_size):
+    (plain, _), (best, _) = (
+        [best for best, *_ in translator.translations(GERMAN[:2], beam_size=beam_size, alpha=alpha)]
+        for alpha in (0.0, 1.0)
+    )
+    assert plain.pieces == best.pieces
+    assert best.score == pytest.approx(plain.score / ((5 + len(best.pieces)) / 6))
+
+
 def test_a_beam_may_be_as_wide_as_the_vocabulary(translator):
     assert translator.translate(GERMAN[:1], beam_size=len(translator.vocabulary)) == ENGLISH[:1]
 
