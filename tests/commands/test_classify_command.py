@@ -152,8 +152,10 @@ def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs
     trained = Classifier.load(runs["classify"], "cpu")
     weights = np.zeros((1, 16, 16, 3), np.float32)
     weights[0, 2, 3, 1], weights[0, 4, 5] = 2, (-3, 1, 0)
+    seen = []
 
     def logits(x):
+        seen.append(x)
         rest = np.zeros((len(x), 2), np.float32)
         said = np.concatenate([rest, 9 + (weights * x).sum(axis=(1, 2, 3))[:, None]], axis=1)
         return said, x[:, 2, 3, 1] > x[0, 2, 3, 1]
@@ -171,6 +173,8 @@ def test_a_network_of_convolutions_looks_where_a_pixel_changes_what_it_says(runs
     assert 2 < looked[2, 3] < 6
     looked[2, 3] = looked[4, 5] = 0
     assert not looked.any()
+    x, copies = seen
+    assert (copies - x).std() == pytest.approx(0.1 * np.ptp(x), rel=0.05)
 
 
 def test_looking_leaves_no_gradient_in_the_model(runs):

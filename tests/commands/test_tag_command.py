@@ -41,8 +41,9 @@ def test_the_label_of_a_sentence_is_read_where_it_begins(monkeypatch):
         return said
 
     monkeypatch.setattr(labeller, "logits", logits)
-    ((text, label, _),) = labeller.label("a dog runs")
+    ((text, label, probability),) = labeller.label("a dog runs")
     assert (text, label) == ("a dog runs", "slow")
+    assert probability == pytest.approx(np.e / (1 + np.e))
 
 
 def test_blanks_in_a_text_do_not_matter(tagger, said):
