@@ -196,13 +196,14 @@ def courses(result):
     """A figure of the loss of training, and of the score of what is held out, ± their deviation."""
     figure = _figure(11)
     losses, scores = figure.subplots(1, 2)
-    for row in result["rows"]:
+    for i, row in enumerate(result["rows"]):
         seeds = _whole(row)
+        dashes = ("-", "--", ":", "-.")[i // 10]  # there are ten colours
         label = row["row"] if seeds else f"{row['row']}, exploded"
         for axes, name in ((losses, "course"), (scores, "held_out")):
             values = np.array([seed[name] for seed in seeds]) if seeds else np.zeros((1, 0))
             mean, part = values.mean(axis=0), np.linspace(0, 1, 1 + values.shape[1])[1:]
-            (line,) = axes.plot(part, mean, label=label)
+            (line,) = axes.plot(part, mean, dashes, label=label)
             if len(values) > 1:
                 band = mean + np.outer((-1, 1), values.std(axis=0, ddof=1))
                 axes.fill_between(part, *band, color=line.get_color(), alpha=0.2)

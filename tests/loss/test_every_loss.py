@@ -42,12 +42,14 @@ def test_any_id_can_stand_for_padding(forward, backward):
 
 
 @every_loss
-def test_num_tokens_replaces_the_count_of_this_batch(forward, backward):
+@pytest.mark.parametrize("num_tokens", [16, 1])
+def test_num_tokens_replaces_the_count_of_this_batch(num_tokens, forward, backward):
     (loss, cache), (share, of_share) = (
-        forward(LOGITS, TARGETS, **options) for options in ({}, dict(num_tokens=16))
+        forward(LOGITS, TARGETS, **options) for options in ({}, dict(num_tokens=num_tokens))
     )
-    assert math.isclose(share, loss / 4, rel_tol=1e-14)
-    np.testing.assert_allclose(backward(1.0, of_share), backward(1.0, cache) / 4, rtol=1e-14)
+    part = 4 / num_tokens
+    assert math.isclose(share, part * loss, rel_tol=1e-14)
+    np.testing.assert_allclose(backward(1.0, of_share), part * backward(1.0, cache), rtol=1e-14)
 
 
 @every_loss
