@@ -109,7 +109,7 @@ def call(what, function, *arguments):
     except (Exception, SystemExit, GeneratorExit) as error:  # it may fail in any way
         words = _words(error)
         written = "read-only" in words
-        hint = "; a pair must not write to its inputs or to dy" if written else _shapes(error)
+        hint = "; it must not write to what it is given" if written else _shapes(error)
         raise CheckError(
             f"{what} raised {type(error).__name__}: {words}{_place(error)}{hint}"
         ) from error

@@ -193,10 +193,10 @@ W = [X + 1, X]
     (lambda x: (x.astype(np.float32), x), square_backward, X, "must return a float64 y"),
     (lambda x: (x + np.inf, x), square_backward, X, "forward returned NaN or infinity"),
     (lambda x: (x * NOISE.random(x.shape), x), square_backward, X, "forward is not deterministic"),
-    (writes_to_its_input, square_backward, X, "a pair must not write to its inputs or to dy"),
+    (writes_to_its_input, square_backward, X, "it must not write to what it is given"),
     (lambda x: (np.square(x, out=x if (x != X).any() else None), X.copy()), square_backward, X,
-     "a pair must not write to its inputs or to dy"),
-    (square, writes_to_its_upstream, X, "a pair must not write to its inputs or to dy"),
+     "it must not write to what it is given"),
+    (square, writes_to_its_upstream, X, "it must not write to what it is given"),
     (square, lambda dy, x: dy[9], X, "backward raised IndexError: index 9"),
     (square, lambda dy, x: dy * weight(), X, "raised KeyError: 'w' (test_check.py, line "
      f"{weight.__code__.co_firstlineno + 1})"),

@@ -14,14 +14,17 @@ T = 5
 
 @part(10)
 def check_rank_that_fits(rank_that_fits):
-    hint = "r (D_in + D_out) numbers are at most D_in D_out over the parts"
+    hint = "how many numbers have A and B together, how many has W, and how many are allowed?"
     for d_in, d_out, parts in (
         (576, 1536, 50),
+        (576, 1536, 100),
+        (1536, 576, 100),
         (576, 192, 25),
         (576, 192, 500),
         (576, 192, 4),
         (48, 48, 1),
         (200, 200, 4),
+        (1000, 900, 3),  # where a rank is larger than most
     ):
         of_a_rank = parts * (d_in + d_out)
         fits, expected = d_in * d_out / of_a_rank, d_in * d_out // of_a_rank
@@ -40,7 +43,7 @@ def check_rank_that_fits(rank_that_fits):
 @part(25)
 def check_numbers_of_block(numbers_of_block):
     rng = np.random.default_rng(28)
-    hint = "take one byte by hand: which two of the 32 weights does it have, and what are they?"
+    hint = "take one byte by hand: which two q are in it, of which weights, and what is d q + m?"
     for scale, minimum in ((0.037, -0.29), (2e-6, -1e-5), (1.7, 3.1)):
         q = rng.integers(16, size=32)
         low, high = q[:16], q[16:]
@@ -51,12 +54,13 @@ def check_numbers_of_block(numbers_of_block):
         swapped, swapped_m = header.view(">f2").astype(np.float64)
         pairs = np.stack([low, high], axis=1).reshape(-1)
         with unheard():
-            rounded = header[0] * q.astype(np.float16) + header[1]
+            products = header[0] * q.astype(np.float16)
+            rounded = products + header[1]
         mistakes = {
             "byte j has weights j and j + 16, not 2j and 2j + 1": d * pairs + m,
             "the low four bits are those of weight j": d * np.roll(q, 16) + m,
             "m is missing: it is what a weight is where q is 0": d * q,
-            "m is added": d * q - m,
+            "m is added, with its sign": d * q - m,
             "it is Q4_0 that takes 8 off and has no m": d * (q - 8),
             "q is 0 to 15 as it stands: it is Q4_0 that takes 8 off": d * (q - 8) + m,
             "it is Q4_0 that takes 8 off, and below 0 a uint8 goes round": d * ((q - 8) % 256) + m,
@@ -65,6 +69,8 @@ def check_numbers_of_block(numbers_of_block):
             "the low four bits alone are the q of weight j": d * np.append(packed, high) + m,
             "the high four bits are a number from 0 to 15": d * np.append(low, high << 4) + m,
             "a float16 has too few bits for d q + m: make float32 of d and m first": rounded,
+            "a float16 has too few bits for d q: make float32 of d first": products + m,
+            "a float16 has too few bits for a weight: keep float32": (d * q + m).astype(np.float16),
         }
         what = f"numbers_of_block for d = {d:.4g} and m = {m:.4g}"
         expect(what, numbers_of_block.called("of 20 bytes")(block), d * q + m, hint, mistakes)
@@ -90,12 +96,15 @@ def check_columns_for_neighbours(columns_for_neighbours):
         }
         if name == "W_q":  # as many rows as columns
             rows = "the features of x W are the columns of W, not its rows"
-            mistakes |= {rows: weight[order]}
+            mistakes |= {
+                rows: weight[order],
+                "this is the transpose of what is asked for": expected.T,
+            }
         columns = array_of(given, weight.shape)
         if columns is None:
             # Which says why it is none.
             expect(f"columns_for_neighbours({name}, {heads})", given, expected)
-        hint = "what were the numbers, in their head, of its new columns 0 and 1, pair 0?"
+        hint = "go through one head by hand, then the next: which columns become its first pair?"
         expect(
             f"with {name} of {heads} heads in its new order a score",
             _scores(columns, heads, k, texts, "neighbours"),
@@ -133,7 +142,7 @@ def check_smaller_adapter(smaller_adapter):
         last = np.s_[r - rank : r]
         mistakes = {
             "which columns of A stand first says nothing of what they do": a[:, :rank] @ b[:rank],
-            "the singular values are counted twice: share them, √σ in each": (
+            "each factor has the singular values, so they count twice": (
                 (u[:, :rank] * sizes[:rank] ** 2) @ vt[:rank]
             ),
             "the singular values are missing": u[:, :rank] @ vt[:rank],
@@ -150,7 +159,7 @@ def check_smaller_adapter(smaller_adapter):
         hint = "the nearest keeps the largest singular values of A B, with their vectors"
         raise CheckError(
             f"from the rank {r} to {rank} the squared differences of A' B' and A B sum to "
-            f"{off:.4g}, and {least:.4g} is possible; {likely(product, mistakes, hint)}"
+            f"{off:.8g}, and {least:.8g} is possible; {likely(product, mistakes, hint)}"
         )
 
 

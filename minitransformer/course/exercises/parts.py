@@ -157,7 +157,7 @@ def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
     rounded = getattr(given, "dtype", "") == "float32"
     expected = np.asarray(expected, dtype=np.float64)
     try:
-        given = np.asarray(given, dtype=np.float64)
+        given = _numbers(given)
     except (TypeError, ValueError):
         raise CheckError(
             f"{what} is {type(given).__name__}; expected {_described(expected)}"
@@ -312,10 +312,20 @@ def normal(seed, *shapes):
 def array_of(given, shape):
     """What a learner's function returned, as an array; None if it is not one of that shape."""
     try:
-        array = np.asarray(given, dtype=np.float64)
+        array = _numbers(given)
     except (TypeError, ValueError):
         return None
     return array if array.shape == shape else None
+
+
+def _numbers(given):
+    """As an array of float64; a TypeError or ValueError where these are no real numbers."""
+    array = np.asarray(given)
+    kind = array.dtype.kind
+    if kind in "SU" or (kind == "c" and array.imag.any()):
+        raise TypeError(f"{array.dtype} is no real number")
+    # Complex is what np.linalg.eig returns of real numbers, too.
+    return np.asarray(array.real if kind == "c" else array, dtype=np.float64)
 
 
 def _shown(argument):

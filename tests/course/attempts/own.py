@@ -187,7 +187,7 @@ multi_head_attention
     dw_query, dw_key, -> dw_key, dw_query, || it is dw_query
 residual
     return x + h -> return 2 * x + h || z = x + h
-    return x + h -> x += h\n    return x || must not write to its inputs
+    return x + h -> x += h\n    return x || must not write to what it is given
     h, cache = dropout(h, p, rng) -> cache = None || there is dropout of h
     dropout(h, p, rng)\n    return x + h -> dropout(x + h, p, rng)\n    return h || alone
     h, cache = dropout(h, -> x, cache = dropout(x, || is of h, not of x
@@ -705,7 +705,7 @@ softmax_backward
     def softmax_backward -> def soft_max_backward
         || to do  softmax || did you mean soft_max_backward?
 layer_norm
-    centred = -> x += 0\n    centred = || WRONG  layer_norm || must not write to its inputs
+    centred = -> x += 0\n    centred = || WRONG  layer_norm || must not write to what it is given
 layer_norm_backward
     - through_mean -> || WRONG  layer_norm
 noam
