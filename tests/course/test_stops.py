@@ -49,8 +49,8 @@ FIRST = "✓ what is negative becomes 0"
     (RELU.replace(", x\n", "\n"),
      ["✗ relu must return its result and the cache; it returned ndarray"]),
     (RELU.replace("return", "x[0] = 0; return"),
-     ["✗ relu raised ValueError: assignment destination is read-only (own.py, line 2); a pair must "
-      "not write to its inputs or to dy"]),
+     ["✗ relu raised ValueError: assignment destination is read-only (own.py, line 2); it must "
+      "not write to what it is given"]),
     ("while True",
      ["✗ importing answers/own.py raised SyntaxError: expected ':' (own.py, line 1)"]),
 ], ids=["right", "wrong", "half written", "not written", "raises", "returns no cache",

@@ -43,5 +43,5 @@ convolution_step
     inputs[:, 1:] -> state || drop the earliest input
     inputs[:, 1:] -> inputs[:, 1:] if state.size else None || one tap needs no past
     inputs[:, 1:] -> inputs[:, 1:] if state.size else inputs || holds an input too many
-    return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state || write to its inputs
+    return y, inputs[:, 1:] -> state[:] = inputs[:, 1:]\n    return y, state || not write to what
 """
