@@ -33,7 +33,7 @@ from minitransformer.decoding import (
     length_penalty,
     translate_ids,
 )
-from minitransformer.decoding.hypothesis import Hypothesis
+from minitransformer.decoding.hypothesis import Hypothesis, word_scores
 
 STAND_IN = Device("stand-in", strict)
 both_searches = pytest.mark.parametrize("search", [greedy, beam_search])
@@ -48,6 +48,12 @@ def test_the_models_of_these_tests_end_at_many_lengths_or_not_at_all():
     ]
     assert {h.finished for h in found} == {True, False}
     assert len({len(h.ids) for h in found if h.finished}) > 4
+
+
+def test_logits_may_be_as_large_as_they_like():
+    logits = np.random.default_rng(0).standard_normal((2, 9))
+    near, far = (np.subtract(*word_scores(logits + shift)) for shift in (0.0, 1e4))
+    np.testing.assert_allclose(far, near, rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
