@@ -156,7 +156,7 @@ def of_data(steps=1840, pictures=58_800, batch=64):
             epochs = dict(train_share=share, epochs=max(1, round(steps / an_epoch)))
             rows[f"{recipe}, {share:.0%}"] = recipe, dict(peak_learning_rate=rate, **epochs)
     common = dict(batch_tokens=batch, crop_padding=1, label_smoothing=0.1, warmup_steps=150)
-    return Claim("cnn", common | dict(held_out=0.02), rows, of_classifier, by_share, 0.15)
+    return Claim("cnn", common | dict(held_out=0.02), rows, of_classifier, by_share, aim=0.15)
 
 
 def of_pairs(steps=600, an_epoch=210):
@@ -172,7 +172,7 @@ def of_pairs(steps=600, an_epoch=210):
             epochs = max(1, round(steps / (share * an_epoch)))
             rows[f"{name}, {share:.0%}"] = recipe, dict(train_share=share, epochs=epochs, **sizes)
     common = dict(vocabulary_size=4000, batch_tokens=2048, warmup_steps=100, average=1)
-    return Claim("multi30k-quick", common, rows, of_translator, by_share, 15)
+    return Claim("multi30k-quick", common, rows, of_translator, by_share, aim=15)
 
 
 def of_norms():

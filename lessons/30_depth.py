@@ -742,10 +742,10 @@ assert notes["a batch of 100"] > 0.1 + notes["batches of 50, of one class"]
 #
 # **Small batches.** It is said that batch norm fails in them. Such a claim has to be read with its $N$. Two pictures of
 # 12 × 12 are 288 values a channel in the first layer, and that is no bad mean. Where each picture has *one* row, as
-# behind the last pooling, two are nothing (section 3). On Fashion-MNIST, batches of 2 do as well as those of 128: 14.5
-# % are wrong ([measured](../docs/picture_claims.md#batch-norm-and-layer-norm-by-the-size-of-a-batch), one seed; layer
-# norm has 14.7 and 15.5 %). Large networks, of which each machine holds two pictures, do suffer: Wu and He (2018)
-# measured it, and norm groups of channels within a picture. An exercise has that.
+# behind the last pooling, two are nothing (section 3). On Fashion-MNIST, batches of 2 do as well as those of 128: 14.0
+# and 14.3 % are wrong ([measured](../docs/picture_claims.md#batch-norm-and-layer-norm-by-the-size-of-a-batch), three
+# seeds; layer norm has 14.3 and 15.6 %). Large networks, of which each machine holds two pictures, do suffer: Wu and He
+# (2018) measured it, and norm groups of channels within a picture. An exercise has that.
 #
 # ## 5 · Residual blocks
 #

@@ -114,9 +114,9 @@ plt.show()
 #
 # So momentum tells the two directions of the ravine apart by what their gradients do.
 #
-# A share that is too large has a price, too: what was wrong goes on as long as what was right. Section 4 finds that a
-# step multiplies the distance from the minimum by √μ at best: with μ = 0.9 half of it is left after 13 steps, and with
-# 0.99 after 138.
+# A share that is too large has a price, too: what was wrong goes on as long as what was right. Section 4 finds that no
+# step multiplies the distance from the minimum by less than √μ in the long run: with μ = 0.9 half of it is left after
+# 13 steps, and with 0.99 after 138.
 #
 # ### Two more terms
 #
@@ -244,7 +244,8 @@ if find_spec("torch"):
 #   $\sqrt\mu \lt 1$, whatever $\eta$ and $a$ are.
 # - *If they are real* they have the same sign, as $\mu \gt 0$. If one were 1 or larger, the other would be below 1, as
 #   their product is. So 1 would lie between them or on one, and $p(1) \le 0$. But $p(1) = \eta a$. So for positive
-#   $\eta a$ none is. In the same way none is −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
+#   $\eta a$ none is; and the larger of the two is above $\sqrt\mu$, as their product is $\mu$. In the same way none is
+#   −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
 #
 # Together: $0 \lt \eta a \lt 2 (1 + \mu)$, nearly twice as far as without. The roots are complex where
 # $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step
@@ -362,8 +363,8 @@ plt.show()
 # The rate that was divided late ends lowest. Right after the division the early one was ahead of the rate that stays,
 # too, and a hundred steps later it was behind, and crept: **that the loss falls faster at first says nothing of whether
 # it was time.** Over ten epochs of 30 % of Fashion-MNIST half a cosine to 0 has 10.7 % wrong, a tenth after half of the
-# steps and a hundredth after three quarters 11.6 %, the rate that stays 12.1 %
-# ([measured](../docs/picture_claims.md#when-the-rate-falls), one seed).
+# steps and a hundredth after three quarters 11.3 %, the rate that stays 12.4 %
+# ([measured](../docs/picture_claims.md#when-the-rate-falls), three seeds).
 #
 # ## 6 · Exercises
 #

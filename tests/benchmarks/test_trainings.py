@@ -325,15 +325,16 @@ def test_over_the_share_of_the_data_each_model_has_the_mean_of_its_seeds_and_the
 @pytest.mark.parametrize(("aim", "of", "held_out", "reached"), [
     (0.2, {}, [[0.5, 0.2, 0.1, 0.3], [0.1, 0.5, 0.5, 0.5]], "30 | 1.5"),
     (0.2, {}, [[0.5, 0.2, 0.1, 0.3], [0.3, 0.3, 0.3, 0.3]], "– | –"),
+    (0.15, {}, [[0.5, 1 - 0.85, 0.1, 0.3], [0.1, 0.5, 0.5, 0.5]], "30 | 1.5"),
     (15, {"BLEU": {"test": 9.0}}, [[9, 14, 15, 12], [16, 16, 16, 16]], "40 | 2.0"),
-], ids=["errors", "of a seed never", "BLEU"])  # fmt: skip
+], ids=["errors", "of a seed never", "but for rounding", "BLEU"])  # fmt: skip
 def test_a_table_says_when_an_aim_was_reached(aim, of, held_out, reached):
     common = dict(course=[1.0], parameters=9, steps=80, seconds=240)
     seeds = [{**common, **of, "held_out": each} for each in held_out]
     header, _, row = picture_claims.table(
         {"aim": aim, "rows": [{"row": "a", "seeds": seeds}]}
     ).splitlines()
-    what = "15 BLEU" if of else "20% wrong"
+    what = "15 BLEU" if of else f"{100 * aim:.0f}% wrong"
     assert f"| steps to {what} | minutes to {what} | minutes | seeds |" in header
     assert row.endswith(f"| {reached} | 4.0 | 2 |")
 
@@ -349,6 +350,12 @@ def test_courses_of_several_seeds_lie_in_a_band_of_their_deviation():
         (outline,) = (path.vertices for path in band.get_paths())
         at_half = outline[outline[:, 0] == 0.5, 1]
         np.testing.assert_allclose([at_half.min(), at_half.max()], [3 - 2**0.5, 3 + 2**0.5])
+
+
+def test_no_two_of_forty_courses_look_alike():
+    rows = [{"row": str(i), "seeds": [{"course": [1, 2], "held_out": [1, 2]}]} for i in range(40)]
+    for axes in courses({"rows": rows}).axes:
+        assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 40
 
 
 @pytest.mark.parametrize("claim", picture_claims.CLAIMS)

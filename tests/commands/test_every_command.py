@@ -222,7 +222,7 @@ SAYS = {  # of those that say something of one thing alone, the method, and that
 def test_a_model_that_comes_to_give_nan_says_nothing(kind, runs):
     (command,) = (name for name, row in USES.items() if row.uses is kind)
     trained = kind.load(runs[command], "cpu")
-    trained.model.flat.data[-1] = np.nan  # of some logits, or of one
+    trained.model.flat.data[-1] = np.nan  # so that not all logits are NaN
     method, given = SAYS[kind]
     with pytest.raises(FloatingPointError, match="the model gives NaN"):
         getattr(trained, method)(given)

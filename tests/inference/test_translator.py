@@ -33,7 +33,7 @@ def test_what_was_learned_by_heart_is_translated_without_a_mistake(translator, b
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_score_is_over_the_length_penalty_that_is_asked_for(translator, beam_size):
+def test_a_score_is_divided_by_the_length_penalty_that_is_asked_for(translator, beam_size):
     (plain, _), (best, _) = (
         [best for best, *_ in translator.translations(GERMAN[:2], beam_size=beam_size, alpha=alpha)]
         for alpha in (0.0, 1.0)

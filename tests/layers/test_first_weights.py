@@ -121,6 +121,7 @@ def test_what_comes_from_the_input_has_the_variance_of_glorot_in_every_gate():
     limit = math.sqrt(6 / (200 + 100))
     for gate in np.split(weight, 4, axis=1):
         assert 0.99 * limit < np.abs(gate).max() <= limit
+        assert gate.std() == pytest.approx(limit / math.sqrt(3), rel=0.02)
 
 
 def test_the_forget_gate_of_an_lstm_is_open_at_first():

@@ -9,7 +9,7 @@ from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.layers.rotary import rotary, rotary_table
 
-T = 5
+T, D = 5, 24
 
 
 @part(10)
@@ -24,7 +24,7 @@ def check_rank_that_fits(rank_that_fits):
         (576, 192, 4),
         (48, 48, 1),
         (200, 200, 4),
-        (1000, 900, 3),  # where a rank is larger than most
+        (1000, 900, 3),  # whose rank, 157, no usual bound reaches
     ):
         of_a_rank = parts * (d_in + d_out)
         fits, expected = d_in * d_out / of_a_rank, d_in * d_out // of_a_rank
@@ -78,12 +78,9 @@ def check_numbers_of_block(numbers_of_block):
 
 @part(45)
 def check_columns_for_neighbours(columns_for_neighbours):
-    for name, heads, k, d_model in (  # with k = 4 both ways are the same
-        ("W_q", 4, 6, 24),
-        ("W_k", 2, 6, 24),
-        ("W_k", 2, 10, 24),
-    ):
-        weight, *texts = normal(28, (d_model, heads * k), (T, d_model), (T, d_model))
+    # With K = 4 both ways are the same.
+    for name, heads, k in (("W_q", 4, 6), ("W_k", 2, 6), ("W_k", 2, 10)):
+        weight, *texts = normal(28, (D, heads * k), (T, D), (T, D))
         order = _pairs_of_halves(heads, k)
         given = columns_for_neighbours(weight, heads)
         expected = weight[:, order]
@@ -159,7 +156,7 @@ def check_smaller_adapter(smaller_adapter):
         hint = "the nearest keeps the largest singular values of A B, with their vectors"
         raise CheckError(
             f"from the rank {r} to {rank} the squared differences of A' B' and A B sum to "
-            f"{off:.8g}, and {least:.8g} is possible; {likely(product, mistakes, hint)}"
+            f"{off:.10g}, and {least:.10g} is possible; {likely(product, mistakes, hint)}"
         )
 
 
@@ -171,7 +168,7 @@ def _pairs_of_halves(heads, k):
 def _scores(weight, heads, k, texts, pairs):
     """Scores (H, T, T) of one text's queries and the other's keys, both by this weight."""
     table = rotary_table(T, k)
-    query, key = ((x @ weight).reshape(T, heads, k).swapaxes(0, 1) for x in texts)  # (heads, T, k)
+    query, key = ((x @ weight).reshape(T, heads, k).swapaxes(0, 1) for x in texts)  # (H, T, K)
     query, key = (rotary(x, table, pairs)[0] for x in (query, key))
     return query @ key.swapaxes(-1, -2) / math.sqrt(k)
 

@@ -198,7 +198,7 @@ def check_larger_positions(larger_positions):
         }
         what = f"larger_positions(table, {old}, {new})"
         hint = "each new position is a mean of at most four old ones, with weights that sum to 1"
-        given = Answer(what, larger_positions.function)(table, old, new)
+        given = larger_positions.named(what)(table, old, new)
         expect(what, given, expected, hint, mistakes)
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from minitransformer.course.exercises.parts import Answer, expect, part
+from minitransformer.course.exercises.parts import expect, part
 from minitransformer.gradcheck import CheckError
 
 
@@ -60,7 +60,7 @@ def check_wandering(wandering):
         wandering.expect((eta, a, s), math.sqrt(variance), hint, mistakes)
     for eta, a in ((2.0, 1.0), (0.5, 6.0)):
         what = f"wandering({eta:g}, {a:g}, 1)"
-        if (given := Answer(what, wandering.function)(eta, a, 1.0)) != math.inf:
+        if (given := wandering.named(what)(eta, a, 1.0)) != math.inf:
             raise CheckError(
                 f"{what} is {given} and should be inf: where η a is 2 or more it grows without end"
             )

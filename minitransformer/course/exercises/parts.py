@@ -158,6 +158,8 @@ def expect(what, given, expected, hint="", mistakes=None, tolerance=1e-9):
     expected = np.asarray(expected, dtype=np.float64)
     try:
         given = _numbers(given)
+    except _Complex:
+        raise CheckError(f"{what} is complex; expected real numbers") from None
     except (TypeError, ValueError):
         raise CheckError(
             f"{what} is {type(given).__name__}; expected {_described(expected)}"
@@ -223,7 +225,11 @@ class Answer:
 
     def called(self, what):
         """The same, under a longer name: ``"name with float32"``."""
-        return Answer(f"{self.name} {what}", self.function)
+        return self.named(f"{self.name} {what}")
+
+    def named(self, name):
+        """The same, under another name: ``"name(7, 0.5)"``."""
+        return Answer(name, self.function)
 
     def several(self, count, form, *arguments):
         """So many values, which ``form`` names; a CheckError if it returns something else."""
@@ -257,7 +263,7 @@ class Answer:
     def expect(self, arguments, expected, hint="", mistakes=None):
         """Call it and :func:`expect` what it returns, ``"name(7, 0.5, [1, 2])"``."""
         what = f"{self.name}({', '.join(map(_shown, arguments))})"
-        expect(what, Answer(what, self.function)(*arguments), expected, hint, mistakes)
+        expect(what, self.named(what)(*arguments), expected, hint, mistakes)
 
 
 class Slip(NamedTuple):
@@ -318,14 +324,20 @@ def array_of(given, shape):
     return array if array.shape == shape else None
 
 
+class _Complex(TypeError):
+    """Numbers are not real."""
+
+
 def _numbers(given):
     """As an array of float64; a TypeError or ValueError where these are no real numbers."""
     array = np.asarray(given)
-    kind = array.dtype.kind
-    if kind in "SU" or (kind == "c" and array.imag.any()):
-        raise TypeError(f"{array.dtype} is no real number")
-    # Complex is what np.linalg.eig returns of real numbers, too.
-    return np.asarray(array.real if kind == "c" else array, dtype=np.float64)
+    if array.dtype.kind in "SU":
+        raise TypeError("text is no number")
+    if array.dtype.kind != "c":
+        return np.asarray(array, dtype=np.float64)
+    if array.imag.any():
+        raise _Complex
+    return array.real
 
 
 def _shown(argument):

@@ -87,7 +87,7 @@ def drawn_on(table, old, new):
 
 
 def beyond(table, old, new):
-    """As if there were a row below the last, which counts 0."""
+    """Asks for the row below the last, and raises an IndexError."""
     return table[1:].reshape(*old, -1)[old[0]]
 
 

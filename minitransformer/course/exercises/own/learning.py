@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minitransformer.course.exercises.parts import Answer, expect, likely, part
+from minitransformer.course.exercises.parts import expect, likely, part
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.pair import unheard
 from minitransformer.optim import adam
@@ -109,7 +109,7 @@ def check_clip_scale(clip_scale, gradient_norm):
         (2.0, math.inf, 1.0, below),
     ):
         what = f"clip_scale({norm:g}, {max_norm:g})"
-        expect(what, Answer(what, clip_scale.function).quietly(norm, max_norm), scale, hint)
+        expect(what, clip_scale.named(what).quietly(norm, max_norm), scale, hint)
 
 
 @part(10, "12")
