@@ -42,6 +42,19 @@ def test_a_score_is_divided_by_the_length_penalty_that_is_asked_for(translator, 
     assert best.score == pytest.approx(plain.score / ((5 + len(best.pieces)) / 6))
 
 
+def test_unless_told_otherwise_it_searches_as_the_paper_does(translator, monkeypatch):
+    asked, search = [], translator_module.translate_ids
+
+    def noted(*given, **options):
+        asked.append((options["beam_size"], options["alpha"]))
+        return search(*given, **options)
+
+    monkeypatch.setattr(translator_module, "translate_ids", noted)
+    translator.translate(GERMAN[:1])
+    translator.translations(GERMAN[:1])
+    assert asked == 2 * [(4, 0.6)]
+
+
 def test_a_beam_may_be_as_wide_as_the_vocabulary(translator):
     assert translator.translate(GERMAN[:1], beam_size=len(translator.vocabulary)) == ENGLISH[:1]
 
