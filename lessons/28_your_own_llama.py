@@ -75,8 +75,8 @@ rng = np.random.default_rng(28)
 #
 # With it this notebook takes half a minute on two idle cores of a Zen 4, and 1.4 GB of memory. Without it the notebook
 # trains a Llama of its own on the toy corpus, so small that it takes seconds. Code and derivations hold for it as well;
-# what the text says of answers, of numbers and of where heads look is of SmolLM2, and such a small one has neither a
-# sink nor the same order of mistakes.
+# what the text says of answers, sizes and heads is said of SmolLM2; the small model need not have a sink, or make the
+# same mistake worst.
 
 # %%
 TODAY = dict(normalisation="rms-norm", positions="rotary", activation="swiglu", num_groups=2)
@@ -122,8 +122,7 @@ assert not real or config.num_parameters() == 134_515_008
 #
 # A file has a name for each array, and every library has its own names. To bring a model in is to write a table with
 # two columns: theirs, and ours. This is the package's for files of llama.cpp, a program that runs such models, with the
-# shapes of the first layer; `blk`
-# is a layer, and there are as many as `num_layers` says:
+# shapes of the first layer; `blk` is a layer, and there are as many as `num_layers` says:
 
 # %%
 parameters = dict(model.named_parameters())
@@ -163,10 +162,15 @@ assert sum(parts.values()) == config.num_parameters()
 # $$
 #
 # Rounded to the nearest, no weight is further off than $d / 2$. With two bytes for $m$ and for $d$ that makes
-# $8 \, (16 + 4) / 32 = 5$ bits a weight (the form is called Q4_1). All matrices of the layers are kept so, 66 MB; the
-# embedding is kept with eight bits for each q, in 30 MB. We try four on weights that we draw:
+# $8 \, (16 + 4) / 32 = 5$ bits a weight (the form is called Q4_1). All matrices of the layers are kept so; the
+# embedding has eight bits for each q, and two bytes for $d$ alone. We count them, and try four bits on weights that we
+# draw:
 
 # %%
+in_layers = parts["attention"] + parts["feed-forward"]
+megabytes = in_layers * 5 / 8e6, parts["embedding"] * (8 + 16 / 32) / 8e6
+print("layers {:.0f} MB, embedding {:.0f} MB".format(*megabytes))
+
 weights = rng.normal(size=(1000, 32))
 smallest = weights.min(axis=1, keepdims=True)
 step = (weights.max(axis=1, keepdims=True) - smallest) / 15
@@ -194,7 +198,7 @@ assert not real or len(np.unique(column)) <= 16
 # A language model goes on with a text. To make it *answer*, its authors went on training it on conversations, written
 # in a form: each turn between two marks that no text contains, with the speaker's name on the first line. What we say
 # becomes such a turn, the beginning of the next one is written for the model, and it goes on until it says the mark
-# that ends a turn. (In a piece of its vocabulary Ġ is a blank before it, Ċ a line end, and âĢ¦ the three bytes of …):
+# that ends a turn. In pieces of its vocabulary Ġ is a blank, Ċ a line end, and âĢ¦ the three bytes of "…":
 
 # %%
 if real:
@@ -281,8 +285,8 @@ assert right < len(vocabulary) / 10
 # ## 4 · Where it looks
 #
 # Attention has weights, and we can read them. For each head of each layer: how much of its attention do the tokens of
-# this text give to the *first* token, on average? That is none of the text: `stream_of` begins with the mark that stood
-# before each text in training, too.
+# this text give to the *first* token, on average? It is no part of the text: `stream_of` puts in front the mark of a
+# new text, which the model knows from its training.
 
 # %%
 stream = stream_of(vocabulary, [(TEXT,)])[None, : min(config.max_length, 64)]
@@ -295,6 +299,7 @@ even = np.mean([1 / (t + 1) for t in range(8, T)])
 print(f"first token: {first.mean():.0%} of all attention; evenly spread it would be {even:.0%}")
 print(f"{(first > 0.5).sum()} of {first.size} heads give it more than half")
 assert not real or (first.mean() > 5 * even and (first > 0.5).mean() > 0.25)
+assert not real or (first[:12] <= 0.5).all()
 
 # %% tags=["hide-input"]
 fig, axes = plt.subplots(1, 2, figsize=(10, 4), width_ratios=[3, 2])
@@ -313,12 +318,12 @@ for ax in axes:
 plt.show()
 
 # %% [markdown]
-# On the left: in SmolLM2 a third of the heads give the first token more than half of their attention, though hardly in
-# the two lowest layers and in layer 11. It means nothing, it only says that a text begins. Xiao and others (2024) call
-# it an *attention sink*. A softmax has to give away weights that sum to 1, even where a head has found nothing to do.
-# They found that training makes a place to put them: a token that all can see, since it comes first. On the right is
-# the head that looks most at the token just before: the line beside the diagonal. Lesson 22 found such heads in a small
-# model, as the first half of induction.
+# On the left: in SmolLM2 a third of the heads give the first token more than half of their attention, all of them above
+# layer 11; in layers 0, 1 and 11 hardly one looks at it. This token means nothing, it only says that a text begins.
+# Xiao and others (2024) call it an *attention sink*. A softmax has to give away weights that sum to 1, even where a
+# head has found nothing to do. They found that training makes a place to put them: a token that all can see, since it
+# comes first. On the right is the head that looks most at the token just before: the line beside the diagonal. Lesson
+# 22 found such heads in a small model, as the first half of induction.
 #
 # ## 5 · What mistakes sound like
 #
@@ -370,8 +375,8 @@ for mistake in (other_pairs, a_missing_norm, tiled_groups):
 assert perplexity(model) == right  # all is as it was
 
 # %% [markdown]
-# One column is the perplexity, the other what it answers. (Who knows nothing has one as large as the vocabulary. More
-# than that has a model that is sure, and wrong.) With `tiled_groups` SmolLM2 is noise, as six of nine heads read keys
+# One column is the perplexity, the other what it answers. (A model that knows nothing has a perplexity as large as the
+# vocabulary. One that is sure and wrong has more.) With `tiled_groups` SmolLM2 is noise, as six of nine heads read keys
 # that were made for another. `a_missing_norm` is worse: a network is given numbers of a size that it has never met. But
 # `other_pairs` is the dangerous one: the model still speaks, and even of the right thing. The first token is not turned
 # at all, and its neighbours by little in most of their pairs. Somebody who reads one answer would call it a weak model.
@@ -444,7 +449,7 @@ shape_table(
     W=(W, "D E", "frozen"),
     A=(A, "D r", "random at first"),
     B=(B, "r E", "zeros at first"),
-    dB=(dB, "r E", "in the first step not 0, as dA is"),
+    dB=(dB, "r E", "not 0 in the first step; dA is 0"),
 )
 
 # %% [markdown]
