@@ -244,8 +244,8 @@ if find_spec("torch"):
 #   $\sqrt\mu \lt 1$, whatever $\eta$ and $a$ are.
 # - *If they are real* they have the same sign, as $\mu \gt 0$. If one were 1 or larger, the other would be below 1, as
 #   their product is. So 1 would lie between them or on one, and $p(1) \le 0$. But $p(1) = \eta a$. So for positive
-#   $\eta a$ none is; and the larger of the two is above $\sqrt\mu$, as their product is $\mu$. In the same way none is
-#   −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
+#   $\eta a$ none is; and one of the two is $\sqrt\mu$ or more in size, as their product is $\mu$. In the same way none
+#   is −1 or less exactly if $p(-1) = 2 (1 + \mu) - \eta a \gt 0$.
 #
 # Together: $0 \lt \eta a \lt 2 (1 + \mu)$, nearly twice as far as without. The roots are complex where
 # $(1 + \mu - \eta a)^2 \lt 4 \mu$, that is between $(1 - \sqrt\mu)^2$ and $(1 + \sqrt\mu)^2$. There each step

@@ -255,7 +255,7 @@ def claimed(tmp_path, monkeypatch):
     sizes = dict(d_model=8, num_heads=2, d_ff=16, epochs=2, batch_tokens=400, vocabulary_size=150)
 
     def claimed(rows, *more):
-        claim = picture_claims.Claim("toy", sizes, rows, picture_claims.of_translator)
+        claim = picture_claims.Claim("toy", sizes, rows, picture_claims.of_translator, aim=1)
         monkeypatch.setitem(picture_claims.CLAIMS, "pairs", lambda: claim)
         file = tmp_path / "pairs.json"
         options = ["pairs", "--runs", str(tmp_path), "--json", str(file), "--seeds", "1", *more]
@@ -269,6 +269,7 @@ def claimed(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_rows_of_translators_have_the_perplexity_of_a_word_and_bleu(claimed, tmp_path):
     table, rows = claimed({"all": {}, "half": {"train_share": 0.5}})
+    assert "| steps to 1 BLEU |" in table
     for name, (scores,) in rows.items():
         run = run_at(tmp_path / "pairs" / f"{name}-1")
         entries = [entry for entry in run.log.entries() if entry["kind"] == "validation"]

@@ -70,7 +70,7 @@ rank_that_fits
     $OF_A_RANK -> (parts * d_in) || B has r D_out numbers
     $OF_A_RANK -> (parts * d_out) || A has r D_in numbers
     // -> / || a whole number
-    $FITS -> complex($FITS, 1) || is complex; expected real numbers
+    $FITS -> complex($FITS, 1) || is complex; expected a number
     $FITS -> round(d_in * d_out / $OF_A_RANK) || rounded up
     $FITS -> $CEILING || the next whole number
     $FITS -> max(1, $FITS) || no rank fits

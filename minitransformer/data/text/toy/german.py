@@ -50,7 +50,7 @@ class German(str):
         return found
 
 
-@cache  # a corpus has few words, each a hundred times over
+@cache  # a corpus has hundreds of words, each hundreds of times
 def german(text, part_of_speech, **label):
     """Text whose words all have the same label; the arguments as the fields of a Label."""
     return German(text, len(text.split()) * [Label(part_of_speech, **label)])
