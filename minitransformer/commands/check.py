@@ -19,14 +19,15 @@ from minitransformer.course.exercises import (
 from minitransformer.course.exercises.parts import RIGHT as SOLVED
 from minitransformer.course.exercises.parts import TO_DO, Verdict
 from minitransformer.course.exercises.parts import WRONG as MISTAKEN
-from minitransformer.course.own.check import ENDLESS, check_own, following
+from minitransformer.course.own.check import check_own, following
 from minitransformer.course.own.file import OwnFile
+from minitransformer.course.time_limit import ENDLESS, time_limit
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import did_you_mean, load_file
 
 FOLDERS = *COPIES, *ORIGINALS  # where a file is looked for, in this order
-# Seconds that the check of all files together may take, or of the one that hinders it: one part of
-# own.py that never ends takes 60 of them.
+# Seconds that the check of all files together may take, or of the one that hinders it: a part that
+# never ends takes 60 of them.
 LONGEST = 150
 NOT_KNOWN = "not checked"
 UNDONE = MISTAKEN, TO_DO
@@ -212,7 +213,8 @@ def _report(name, path):
     """
     if name == "own":
         return check_own(OwnFile(path), say=print)
-    functions = vars(load_file(path))
+    with time_limit():  # which running the file turns into a CheckError
+        functions = vars(load_file(path))
     names = [name for part in parts_of(name) for name in part.functions]
     if functions.keys().isdisjoint(names):
         raise CheckError(f"{path} has no function of {name}, such as {names[0]}")

@@ -1,4 +1,5 @@
 import json
+import signal
 import textwrap
 from pathlib import Path
 
@@ -128,6 +129,20 @@ def test_a_part_is_right_or_to_do_and_all_are_counted(answer, capsys):
     assert lines[1].split() == ["right", "dx_when_scaled", "10", "min"]
     assert lines[2].split() == ["to", "do", "lean_layer_norm", "25", "min"]
     assert lines[-1] == "1 of 4 right"
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
+@pytest.mark.parametrize(("text", "status", "says"), [
+    ("def dx_when_scaled(dx, c):\n    {}\n", 1, "WRONG  dx_when_scaled"),
+    ("{}\n", 2, "importing answers/ex07.py raised TimeoutError"),
+], ids=["in a function", "in the file"])  # fmt: skip
+def test_a_loop_that_never_ends_is_stopped(answers, monkeypatch, capsys, text, status, says):
+    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.5)
+    (answers / "ex07.py").write_text(text.format("while True: pass"))
+    assert main(["check", "ex07"]) == status
+    said = "".join(capsys.readouterr())
+    assert says in said
+    assert "more than 0.5 s: is there a loop that never ends?" in said
 
 
 def test_a_wrong_part_says_what_is_wrong(answer, capsys):

@@ -378,7 +378,7 @@ def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
 def test_what_takes_too_long_is_wrong(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.5)
+    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.5)
     text = text_with(relu={"return": "while True:\n        pass\n    return"})
     assert command("check", written(tmp_path / "own.py", text), "relu") == 1
     said = capsys.readouterr().out

@@ -10,8 +10,8 @@ import pytest
 from own_files import TEXT, text_with
 
 from minitransformer.course.answers import find_answers
-from minitransformer.course.own.check import time_limit
 from minitransformer.course.stops import show, try_yours
+from minitransformer.course.time_limit import time_limit
 from minitransformer.layers.sigmoid import sigmoid
 
 X = np.array([-1.0, 2.0])
@@ -96,7 +96,7 @@ def test_what_does_not_fit_a_fact_is_said_and_stops_nothing(own, capsys):
 
 
 def test_a_loop_that_never_ends_is_stopped(own, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.05)
+    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.05)
     own("def relu(x):\n    while True:\n        pass\n")
     try_yours("relu", facts)
     said = capsys.readouterr().out  # it may be stopped as soon as the file is loaded
@@ -110,7 +110,7 @@ def test_what_catches_that_its_time_is_up_is_stopped_a_second_later():
 
 
 def test_a_file_that_never_ends_is_stopped(own, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.own.check.LONGEST", 0.05)
+    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.05)
     own("while True:\n    pass\n")
     try_yours("relu", facts)
     assert "loop that never ends?" in capsys.readouterr().out

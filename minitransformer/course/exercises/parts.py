@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minitransformer.course.time_limit import time_limit
 from minitransformer.gradcheck import CheckError, check_pair
 from minitransformer.gradcheck.pair import call, read_only, returned, unheard
 
@@ -124,6 +125,14 @@ def judge(part, functions):
     """The Verdict on the functions for a part, which are looked up by their names."""
     if any(name not in functions for name in part.functions):
         return Verdict(part, TO_DO)
+    with time_limit() as passed:
+        verdict = _judged(part, functions)
+    if passed:
+        return Verdict(part, WRONG, f"it takes {passed[0]}")
+    return verdict
+
+
+def _judged(part, functions):
     try:
         report = part.check(*(Answer(name, functions[name]) for name in part.functions))
     except CheckError as error:

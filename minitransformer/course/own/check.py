@@ -3,16 +3,12 @@
 import contextlib
 import io
 import shlex
-import signal
-import threading
 
 from minitransformer.course.exercises import ExerciseReport
 from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Verdict, judge, parts_of
 from minitransformer.course.own.package import PICTURES, SECOND
 from minitransformer.gradcheck.learner import did_you_mean
 
-LONGEST = 60  # seconds that the check of a part may take
-ENDLESS = "is there a loop that never ends?"
 SINCE, OF_PICTURES = "of what came since 2017", "for pictures"
 
 
@@ -85,13 +81,10 @@ def following(report, path):
 
 
 def _judged(part, functions, say=nobody):
-    """The Verdict on a part, whose functions may print, or never end."""
-    name, printed, verdict = part.functions[0], io.StringIO(), None
-    with contextlib.redirect_stdout(printed), time_limit() as passed:
+    """The Verdict on a part, whose functions may print."""
+    name, printed = part.functions[0], io.StringIO()
+    with contextlib.redirect_stdout(printed):
         verdict = judge(part, functions)
-    if passed:
-        words = f"it takes more than {LONGEST} s: {ENDLESS}"
-        verdict = Verdict(part, WRONG, words)
     if lines := printed.getvalue().splitlines():
         say(f"{name} printed while it was checked: {lines[0]}, and so on: {len(lines):,} in all")
     return verdict
@@ -127,32 +120,3 @@ def _may_be_unfinished(part, file):
 def not_there(*inputs, **options):
     """Stands where a function is still to be written."""
     raise NotImplementedError
-
-
-@contextlib.contextmanager
-def time_limit():
-    """Inside, what takes more than LONGEST is stopped by a TimeoutError, where the system can.
-
-    That is on a Unix, in its main thread.
-
-    Yields:
-        A list, which is no longer empty when time has passed.
-    """
-    passed = []
-
-    def stop(signum, frame):
-        passed.append(signum)
-        raise TimeoutError(f"more than {LONGEST} s: {ENDLESS}")
-
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if not (hasattr(signal, "setitimer") and in_main_thread):
-        yield passed
-        return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LONGEST, 1)  # again, should the error be caught
-    try:
-        with contextlib.suppress(TimeoutError):
-            yield passed
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
