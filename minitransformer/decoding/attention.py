@@ -6,7 +6,7 @@ import numpy as np
 
 from minitransformer.core.backend import to_host
 from minitransformer.core.twins import standing_in
-from minitransformer.data.text.vocabulary import BOS, EOS, PAD
+from minitransformer.data.text.vocabulary import BOS, EOS
 
 
 def cross_attention(model, source, target):
@@ -43,14 +43,15 @@ def with_attention(model, source, found):
     was ever in a beam would burden every search.
     """
     pairs = [(ids, h) for ids, hypotheses in zip(source, found, strict=True) for h in hypotheses]
+    pad_id = model.config.pad_id
     said = [h.ids + [EOS] * h.finished for _, h in pairs]
-    target = np.full((len(said), max(map(len, said))), PAD)
+    target = np.full((len(said), max(map(len, said))), pad_id)
     target[:, 0] = BOS
     for row, tokens in zip(target, said, strict=True):
         row[1 : len(tokens)] = tokens[:-1]
     weights = cross_attention(model, np.array([ids for ids, _ in pairs]), target)
     attended = (
-        replace(h, attention=weights[:, i, :, : len(said[i]), : (ids != PAD).sum()].copy())
+        replace(h, attention=weights[:, i, :, : len(said[i]), : (ids != pad_id).sum()].copy())
         for i, (ids, h) in enumerate(pairs)
     )
     return [[next(attended) for _ in hypotheses] for hypotheses in found]

@@ -55,7 +55,7 @@ def beam_search(
 
     Args:
         model: an EncoderDecoder.
-        source: ids (B, S) on the host, each row padded at its end.
+        source: ids (B, S) on the host, each row padded at its end with ``config.pad_id``.
         beam_size: k, the prefixes extended at a time. 1 is greedy search.
         alpha: α ≥ 0 of the score.
         n_best: how many to return for each sentence, at most k.
@@ -95,7 +95,8 @@ def beam_search(
     total = xp.zeros(token.shape)  # (N, W) log P of each prefix, -inf where there is none
     length = 0
     while len(rows):
-        scores, log_total = word_scores(decoder.step(token))  # (N, W, V), (N, W, 1)
+        logits = decoder.step(token)
+        scores, log_total = word_scores(logits, model.config.pad_id)  # (N, W, V), (N, W, 1)
         token, parent, total = _best_extensions(scores, log_total, total, beam_size)  # (N, new W)
         decoder.select(parent)
         chosen, came_from, log_probability = fetch(token, parent, total)

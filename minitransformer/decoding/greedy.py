@@ -28,7 +28,7 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
 
     Args:
         model: an EncoderDecoder.
-        source: ids (B, S) on the host, each row padded at its end.
+        source: ids (B, S) on the host, each row padded at its end with ``config.pad_id``.
         alpha: α ≥ 0 of the score; it does not change what is found.
         max_length: most tokens of a translation, see :func:`length_limits`.
         attention: whether the hypotheses carry their attention weights.
@@ -57,7 +57,8 @@ def greedy(model, source, *, alpha=0.6, max_length=None, attention=False):
     decoder = decoder_for(model, source)
     token = model.device.asarray(np.full(len(source), BOS))  # (N,)
     while len(rows):
-        scores, log_total = word_scores(decoder.step(token[:, None])[:, 0])  # (N, V), (N, 1)
+        logits = decoder.step(token[:, None])[:, 0]
+        scores, log_total = word_scores(logits, model.config.pad_id)  # (N, V), (N, 1)
         token = scores.argmax(axis=-1)  # (N,)
         score = xp.take_along_axis(scores, token[:, None], axis=-1)  # (N, 1)
         chosen, gain = fetch(token, (score - log_total)[:, 0])

@@ -78,7 +78,7 @@ def length_limits(model, source, max_length=None):
     the model's ``config.max_length``.
 
     Args:
-        source: ids (B, S) on the host, each row padded at its end.
+        source: ids (B, S) on the host, each row padded at its end with ``config.pad_id``.
 
     Raises:
         ValueError: the source is not (B, S), a row of it has no tokens, or max_length < 1.
@@ -87,17 +87,22 @@ def length_limits(model, source, max_length=None):
         raise ValueError(f"source must be (B, S), one row a sentence; its shape is {source.shape}")
     if max_length is not None:
         require_whole("max_length", max_length)
-    lengths = (source != PAD).sum(axis=1)  # (B,)
-    if not lengths.all():
-        raise ValueError(
-            f"sentence {lengths.argmin()} of {len(source)} has no tokens; even an empty one is "
-            f"given as its end symbol, id {EOS}"
-        )
+    lengths = (source != model.config.pad_id).sum(axis=1)  # (B,)
+    check_lengths(lengths)
     limits = 2 * lengths + 10 if max_length is None else np.full(len(source), max_length)
     return np.minimum(limits, model.config.max_length)
 
 
-def word_scores(logits):
+def check_lengths(lengths):
+    """Raise unless each sentence has tokens; ``lengths`` (B,) says how many."""
+    if not lengths.all():
+        raise ValueError(
+            f"sentence {lengths.argmin()} of {len(lengths)} has no tokens; even an empty one is "
+            f"given as its end symbol, id {EOS}"
+        )
+
+
+def word_scores(logits, pad_id=PAD):
     """What ranks the next tokens, and what makes log P of it: log P = scores − log_total.
 
     Which token is best shows without the subtraction, so only what was chosen needs it.
@@ -110,7 +115,7 @@ def word_scores(logits):
     xp = array_namespace(logits)
     logits -= logits.max(axis=-1, keepdims=True)
     log_total = xp.log(xp.exp(logits).sum(axis=-1, keepdims=True))  # (..., 1)
-    for never in (PAD, BOS):
+    for never in (pad_id, BOS):
         logits[..., never] = -xp.inf
     return logits, log_total
 

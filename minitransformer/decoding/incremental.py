@@ -110,7 +110,8 @@ class Growing:
         self.start += count
 
     def keep(self, sentences):
-        self.storage = [x[sentences] for x in self.storage]
+        if self.storage:
+            self.storage = [x[sentences] for x in self.storage]
 
 
 def _encode(model, source, mask):

@@ -26,12 +26,12 @@ class LanguageModelDecoder(WholeTextDecoder):
     def read(self, ids):
         model, before = self.model, len(self.seen)
         self.seen = [*self.seen, *ids]
-        xp = model.device.xp
-        position = before + xp.arange(len(ids))
-        behind = position[:, None] - xp.arange(len(self.seen))  # (t, seen)
-        mask = behind >= 0
+        position = np.arange(len(self.seen))
+        behind = position[before:, None] - position  # (t, seen)
+        mask = (behind >= 0) & (np.array(self.seen) != model.config.pad_id)
         if model.config.window:
             mask &= behind <= model.config.window
+        mask = model.device.asarray(mask)
 
         x, _ = model.embedding.forward(np.array([ids]))  # (1, t, D)
         if model.positions:

@@ -6,9 +6,9 @@ import numpy as np
 
 from minitransformer.core.errors import require_whole
 from minitransformer.core.workers import ONE_WORKER
-from minitransformer.data.text.vocabulary import PAD
 from minitransformer.decoding.beam import beam_search
 from minitransformer.decoding.greedy import greedy
+from minitransformer.decoding.hypothesis import check_lengths
 
 # Each of several workers has at least so many batches, which do not all take the same time; but no
 # batch is made smaller than so many padded tokens for that, as a step has its fixed costs.
@@ -49,12 +49,13 @@ def translate_ids(
         ValueError, TypeError, FloatingPointError: as for :func:`beam_search`.
     """
     require_whole("beam_size", beam_size)
+    check_lengths(np.array([len(ids) for ids in sources]))
+    pad_id = model.config.pad_id
     options = dict(alpha=alpha, max_length=max_length, attention=attention)
 
     def search(batch):
-        source = np.full((len(batch), len(sources[batch[0]])), PAD)
-        for row, i in zip(source, batch, strict=True):
-            row[: len(sources[i])] = sources[i]
+        longest = len(sources[batch[0]])
+        source = np.array([[*sources[i]] + [pad_id] * (longest - len(sources[i])) for i in batch])
         with model.device.as_current():  # in whatever thread this is
             if beam_size == n_best == 1:
                 return [[h] for h in greedy(model, source, **options)]

@@ -140,11 +140,9 @@ class MultiHeadAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, rng, *, p=0.0):
-        if d_model % num_heads:
-            below = d_model - d_model % num_heads
+        if num_heads < 1 or d_model % num_heads:
             raise ValueError(
-                f"d_model={d_model} is not divisible by num_heads={num_heads}; "
-                f"choose {below} or {below + num_heads}"
+                f"d_model={d_model} is not divisible by num_heads={num_heads}; choose a divisor"
             )
         self.w_query = Parameter(glorot_uniform((d_model, d_model), rng))
         self.w_key = Parameter(glorot_uniform((d_model, d_model), rng))

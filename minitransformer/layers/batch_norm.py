@@ -105,7 +105,7 @@ class BatchNorm(Module):
 
     In training, that is with a generator, it norms by the batch and notes its statistics; without
     one by what it has noted. A single row, such as a shard of one example of (B, C) has, tells no
-    variance: it is normed as at inference, in training too, and nothing is noted of it.
+    variance, nor does none: it is normed as at inference, in training too, and not noted.
 
     Args:
         channels: C, how many features or channels there are.
@@ -127,7 +127,7 @@ class BatchNorm(Module):
     def forward(self, x, rng=None):
         w = (self.gamma.data, self.beta.data)
         count = math.prod(x.shape[:-1])
-        if rng is None or count == 1:
+        if rng is None or count <= 1:
             y, cache = running_norm(x, *w, self.mean.data, self.variance.data, self.epsilon)
             return y, (running_norm_backward, cache)
         (y, mean, variance), cache = batch_norm(x, *w, self.epsilon)

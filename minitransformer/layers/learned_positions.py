@@ -46,18 +46,17 @@ def learned_positions_backward(dy, cache):
 
 
 class LearnedPositions(Module):
-    """Adds its own table, drawn with standard deviation 1, which is that of the words, √D · E.
-
-    In Gehring et al. words and positions are as large as each other, too: both have 0.1.
+    """Adds its own table, drawn as large as the words are, as in Gehring et al.: both have 0.1.
 
     Args:
         max_length: how many positions there are.
         d_model: width D.
         rng: NumPy generator for the table.
+        deviation: its standard deviation; 1 is that of words √D · E.
     """
 
-    def __init__(self, max_length, d_model, rng):
-        table = rng.standard_normal((max_length, d_model))
+    def __init__(self, max_length, d_model, rng, *, deviation=1.0):
+        table = deviation * rng.standard_normal((max_length, d_model))
         self.table = Parameter(table.astype(np.float32, copy=False))
 
     def forward(self, x):

@@ -39,7 +39,7 @@ def linear_attention(query, key, value, causal=False, mask=None):
         key, value: (B, H, S, K).
         causal: whether what comes after a query is hidden from it.
         mask: boolean, broadcasts to (B, 1, 1, S); False at padding. A query that is allowed
-            nothing receives zeros.
+            nothing receives zeros, as does one all of whose φ(q) · φ(k) are too small for a number.
 
     Returns:
         y (B, H, T, K) and the cache for the backward.

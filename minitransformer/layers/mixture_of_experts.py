@@ -4,13 +4,13 @@
 
 A router W_r (D, n) chooses for each token k of n feed-forward networks. The layer has n times the
 weights of one, and k times its work. Left alone, the router would send ever more to experts that
-have learned from more; a loss to be added, least where all get the same, keeps the balance (Fedus,
-Zoph and Shazeer 2022):
+have learned from more; a loss to be added, larger where it does, keeps the balance (Fedus, Zoph and
+Shazeer 2022):
 
     balance = n Σ_e f_e P_e        f_e: part of all choices that fell on e
                                    P_e: mean over tokens of p_e, p = softmax(x W_r)
 
-It is 1 where both are even, and up to n / k.
+It is 1 where f or P is even, and up to n / k where what is chosen is likely.
 
 Derivation. The choice is a constant, as the mask of a ReLU is: g is a softmax with a mask, and its
 gradient that of ``softmax.py``. A product for each expert that was chosen:
@@ -58,7 +58,8 @@ def route_backward(dgates_and_dbalance, cache):
     dgates, dbalance = dgates_and_dbalance
     part, num_tokens, linear_cache, gates_cache, p_cache = cache
     xp = array_namespace(dgates)
-    dp = xp.broadcast_to(dbalance * len(part) / num_tokens * part, dgates.shape)  # (N, n)
+    dp = (dbalance * len(part) / num_tokens * part).astype(dgates.dtype)  # (n,), of each token
+    dp = xp.broadcast_to(dp, dgates.shape)  # (N, n)
     dlogits = softmax_backward(dgates, gates_cache) + softmax_backward(dp, p_cache)
     dx, dw_router, _ = linear_backward(dlogits, linear_cache)
     return dx, dw_router

@@ -14,8 +14,8 @@ summed over the windows in which a position stands. Where several entries of a w
 largest, the maximum has no derivative; the whole of dy goes to the first of them in reading order,
 as in PyTorch.
 
-Around the picture a maximum sees −∞, which is never the largest entry, and an average zeros, which
-count among the k².
+Around the picture a maximum sees −∞, which is never the largest of finite entries, and an average
+zeros, which count among the k².
 """
 
 from minitransformer.core.backend import array_namespace

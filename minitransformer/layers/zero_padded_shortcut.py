@@ -1,4 +1,4 @@
-"""The shortcut A of residual networks (He et al. 2016, section 4.2): no weights, and zeros.
+"""The shortcut A of residual networks (He et al. 2016, section 3.3): no weights, and zeros.
 
     y[b, i, j, c] = x[b, s i, s j, c]    for c < C        y[b, i, j, c] = 0    for C ≤ c < E
 

@@ -26,7 +26,7 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     """The mean loss and the mean negative log-likelihood of the real targets.
 
     Args:
-        logits: (..., V).
+        logits: (..., V); −∞ for a word that is forbidden.
         targets: integers (...), the ids to predict; ``pad_id`` where there is none, NO_PADDING
             where there is always one. On the host or where the logits are.
         smoothing: ε, 0 ≤ ε < 1.
@@ -55,9 +55,12 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     count = xp.maximum(real.sum(), 1).astype(z.dtype) if num_tokens is None else float(num_tokens)
     share = real.astype(z.dtype) / count  # (tokens,) the part of the mean that each row makes up
 
-    nll = -(log_p[xp.arange(len(t)), t] * share).sum()
-    uniform = -(log_p.mean(axis=-1) * share).sum()
-    loss = (1 - smoothing) * nll + smoothing * uniform
+    log_p_t = xp.where(real, log_p[xp.arange(len(t)), t], 0)  # (tokens,) at padding it may be −∞
+    nll = -(log_p_t * share).sum()
+    loss = (1 - smoothing) * nll
+    if smoothing:  # or else 0 times the −∞ of a word that is forbidden
+        of_all = xp.where(real, log_p.mean(axis=-1), 0)  # (tokens,)
+        loss = loss - smoothing * (of_all * share).sum()
     return (loss, nll), (log_p, t, share, smoothing, logits.shape)
 
 

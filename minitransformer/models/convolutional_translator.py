@@ -72,7 +72,7 @@ class ConvolutionalTranslatorConfig(TranslatorConfig):
     def __post_init__(self):
         super().__post_init__()
         k = self.kernel_width
-        require(k % 2 == 1, f"kernel_width={k!r} has no middle; choose {k - 1 or 1} or {k + 1}")
+        require(k % 2 == 1, f"kernel_width={k!r} has no middle; choose {k - 1} or {k + 1}")
 
 
 class GatedConvolution(Module):

@@ -37,7 +37,9 @@ class LanguageModel(TokenModel):
         self.embedding = Embedding(weight, scaled=config.scaled_embedding)
         self.positions = None  # those of rotary and alibi are the attentions'
         if config.positions == "learned":
-            self.positions = LearnedPositions(config.max_length, config.d_model, rng)
+            of_words = 1.0 if config.scaled_embedding else config.d_model**-0.5
+            size = config.max_length, config.d_model
+            self.positions = LearnedPositions(*size, rng, deviation=of_words)
         if config.positions == "sinusoidal":
             self.positions = PositionalEncoding(config.max_length, config.d_model)
         self.stack = Encoder(config, config.num_layers, rng)

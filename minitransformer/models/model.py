@@ -47,6 +47,9 @@ class Model(Module):
         seed: of the initial weights; the same seed gives the same weights on every device. None
             draws nothing: all are 0 until others are put in their place.
         device, dtype: a Device or its name, and the floating type; :meth:`to` changes both later.
+
+    Raises:
+        TypeError: the type is neither float32 nor float64.
     """
 
     Config: ClassVar[type]
@@ -60,7 +63,13 @@ class Model(Module):
             self.to(dtype=dtype)
 
     def to(self, device=None, dtype=None):
-        """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it."""
+        """As :meth:`Module.to`. ``flat`` stays the same object, with new arrays in it.
+
+        Raises:
+            TypeError: the type is neither float32 nor float64. Adam's ε is 0 in float16.
+        """
+        if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+            raise TypeError(f"a model is of float32 or float64, not of {np.dtype(dtype)}")
         self.device = self.device if device is None else select_device(device)
         return super().to(self.device, dtype)
 

@@ -39,6 +39,7 @@ from minitransformer.layers.bidirectional import Bidirectional
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.linear import Linear
+from minitransformer.layers.tanh import tanh, tanh_backward
 from minitransformer.models.encoder_decoder import EncoderDecoder, tied_embeddings
 from minitransformer.models.token_config import TranslatorConfig
 
@@ -83,12 +84,13 @@ class TanhLinear(Module):
 
     def forward(self, x):
         y, linear_cache = self.linear.forward(x)  # (..., D_out)
-        y = array_namespace(y).tanh(y)
-        return y, (y, linear_cache)
+        y, tanh_cache = tanh(y)
+        return y, (tanh_cache, linear_cache)
 
     def backward(self, dy, cache):
-        y, linear_cache = cache
-        return self.linear.backward(dy * (1 - y * y), linear_cache)  # (..., D_in)
+        tanh_cache, linear_cache = cache
+        dy = tanh_backward(dy, tanh_cache)
+        return self.linear.backward(dy, linear_cache)  # (..., D_in)
 
 
 class RecurrentTranslator(EncoderDecoder):

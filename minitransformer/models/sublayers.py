@@ -10,7 +10,7 @@ a chain of pairs of ``layers/``, so its backward is the chain reversed.
 """
 
 from minitransformer.core.module import Module
-from minitransformer.core.twins import twinned
+from minitransformer.core.twins import reads_weights, twinned
 from minitransformer.layers.alibi import Alibi
 from minitransformer.layers.attention import (
     merge_heads,
@@ -105,6 +105,7 @@ class SelfAttention(Module):
         y, _ = self.output.forward(merge_heads(heads))  # (B, T, D)
         return y
 
+    @reads_weights
     def weights(self, cache):
         *_, attention_cache, _ = cache
         return scaled_dot_product_attention_weights(attention_cache)
@@ -172,7 +173,7 @@ class ActivatedFeedForward(Module):
 
 
 class GatedFeedForward(Module):
-    """SwiGLU of three linear maps with a name each, which may have adapters.
+    """:class:`SwiGLU` of three linear maps with a name each, which may have adapters.
 
     Args:
         config: a LanguageModelConfig.

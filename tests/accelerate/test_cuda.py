@@ -182,6 +182,14 @@ def test_the_loss_is_right_for_logits_whose_exponential_overflows(gpu, normal):
     compare(gpu, lambda z: cross_entropy(z, np.arange(1, 5)), cross_entropy_backward, (z,))
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_right_where_a_word_is_forbidden(gpu, normal, smoothing):
+    z = normal(4, 300)
+    z[:, 7] = -np.inf
+    settings = np.arange(1, 5), smoothing
+    compare(gpu, lambda z: cross_entropy(z, *settings), cross_entropy_backward, (z,))
+
+
 def test_the_gradient_of_a_scaled_loss_is_scaled(gpu, normal):
     x, weight, targets = normal(2, 3, 4), normal(7, 4), np.array([[3, 4, 0], [6, 1, 2]])
     for scale in (0.5, gpu.device.asarray(np.float32(0.5))):

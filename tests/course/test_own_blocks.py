@@ -10,6 +10,7 @@ from own_files import SOLUTION, solution_of_only, text_with
 from rounding import assert_but_for_rounding
 
 from minitransformer.commands.cli import main
+from minitransformer.core.errors import InputError
 from minitransformer.course.own import own
 from minitransformer.course.own.layers import parts_for
 from minitransformer.course.own.package import parts_of_blocks, parts_of_the_transformer
@@ -98,6 +99,16 @@ def test_losses_and_gradients_are_the_packages(blocks):
     assert mine.others == set()
     grouped = {"grouped_query_attention", "grouped_query_attention_backward"}
     assert (grouped <= mine.used) == (not config.paper_attention)
+
+
+def test_where_an_attention_of_ones_own_looked_is_not_guessed_from_its_cache():
+    config = LanguageModelConfig(**SIZES | BLOCKS["as Llama has them"])
+    attention = LanguageModel(config).stack.layers[0].self_attention
+    x = np.ones((1, 3, config.d_model), np.float32)
+    with own(SOLUTION, parts_for(config)):
+        _, cache = attention.forward(x, x, x)
+    with pytest.raises(InputError, match="look with the package's"):
+        attention.weights(cache)
 
 
 def test_each_model_takes_the_parts_that_it_can_run_on():

@@ -37,6 +37,14 @@ def test_each_step_gives_what_reading_everything_anew_gives(norm, device):
     assert len(decoder.seen) == 5
 
 
+def test_nobody_looks_at_padding_in_the_middle():
+    model = small_model(dtype=np.float64)
+    decoder = LanguageModelDecoder(model)
+    logits = decoder.step([5, PAD, 7])
+    assert_but_for_rounding(logits, anew(model, [5, PAD, 7]), additions_of(model))
+    assert_but_for_rounding(decoder.step([4]), anew(model, [5, PAD, 7, 4]), additions_of(model))
+
+
 @pytest.mark.parametrize(("longest", "expected"), [
     (6, [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6, 4]),
     (5, [1, 2, 3, 4, 5, 3, 4, 5, 3, 4, 5, 3, 4]),

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from plain_search import (
     said,
     small_model,
 )
+from rounding import assert_but_for_rounding
 
 from minitransformer.core.workers import Workers
 from minitransformer.data.text.vocabulary import EOS, PAD, UNK
@@ -117,6 +119,25 @@ def test_all_workers_end_together(batch_sizes, count, beam_size, max_tokens, mon
     assert max(sizes) <= max_tokens
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_padding_is_what_the_model_says_it_is(beam_size):
+    """A model whose words have changed places, among them the padding, says the same in them."""
+    model, other = (small_model(seed=4, dtype=np.float64) for _ in range(2))
+    other.config = replace(model.config, pad_id=7)
+    changed = np.arange(V)
+    changed[[PAD, 7]] = 7, PAD
+    for module in (other.source_embedding, other.target_embedding, other.output_projection):
+        module.weight.data = module.weight.data[changed]
+    sources = random_sources(30)
+    in_others = [[changed[i] for i in ids] for ids in sources]
+    options = dict(beam_size=beam_size, attention=True)
+    expected = translate_ids(model, sources, **options)
+    for (there,), (here,) in zip(translate_ids(other, in_others, **options), expected, strict=True):
+        assert there.ids == [changed[i] for i in here.ids]
+        assert_but_for_rounding(there.score, here.score)
+        assert_but_for_rounding(there.attention, here.attention)
+
+
 def test_an_error_in_a_worker_reaches_the_caller():
     sources = [[4, EOS]] * 600 + [[4, V]]
     with pytest.raises(ValueError, match="outside 0 <= id < 9"):
@@ -156,6 +177,8 @@ def test_unknown_words_and_nothing_but_the_end_symbol_are_sources_like_any_other
 @pytest.mark.parametrize(("sources", "error", "message"), [
     ([[4] * 41], ValueError, "a sequence of 41 tokens is longer than the 40 the model allows"),
     ([[4, EOS], []], ValueError, "sentence 1 of 2 has no tokens; even an empty one is given"),
+    ([[], [4, EOS]], ValueError, "sentence 0 of 2 has no tokens"),
+    ([[4.9, EOS]], TypeError, "token ids must be integers; their dtype is float64"),
     ([[4, V]], ValueError, "token ids run from 4 to 9, outside 0 <= id < 9"),
 ])  # fmt: skip
 def test_a_source_that_cannot_be_translated_is_refused(sources, error, message, beam_size):

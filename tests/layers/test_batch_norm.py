@@ -86,13 +86,14 @@ def test_in_training_rows_have_a_part_in_one_another_and_at_inference_none(rng, 
     assert (not dx[1:].any()) == alone  # dy is zero there
 
 
-def test_a_single_row_is_normed_as_at_inference_and_nothing_is_noted_of_it():
-    norm, x = moved(), RNG.standard_normal((1, 4))
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_single_row_is_normed_as_at_inference_and_nothing_is_noted_of_it(count):
+    norm, x = moved(), RNG.standard_normal((count, 4))
     before = noted(norm)
     results = []
     for rng in (IN_TRAINING, None):
         y, cache = norm.forward(x, rng)
-        results.append((y, norm.backward(np.ones((1, 4)), cache)))
+        results.append((y, norm.backward(np.ones((count, 4)), cache)))
     np.testing.assert_array_equal(*results)
     assert all(x.all() for x in results[0])
     np.testing.assert_array_equal(noted(norm), before)

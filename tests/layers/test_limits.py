@@ -18,7 +18,7 @@ from minitransformer.layers.attention import (
 from minitransformer.layers.batch_norm import batch_norm
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
-from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh
+from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh, gelu_by_tanh_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
 from minitransformer.layers.linear import Linear
 from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
@@ -83,6 +83,13 @@ def test_gelu_by_tanh_is_within_5e_4_of_the_exact_one_and_both_have_the_limits_o
     for kind in (gelu, gelu_by_tanh):
         y, _ = kind(np.array([-1e4, -9, 0, 9, 1e4], dtype=np.float32))
         np.testing.assert_allclose(y, [0, 0, 0, 9, 1e4], atol=1e-12)
+
+
+def test_the_slope_of_gelu_by_tanh_is_that_of_a_relu_even_where_x_squared_overflows():
+    x = np.array([-1e30, 1e30], dtype=np.float32)
+    with np.errstate(over="ignore"):
+        _, cache = gelu_by_tanh(x)
+    np.testing.assert_array_equal(gelu_by_tanh_backward(np.ones_like(x), cache), [0, 1])
 
 
 def test_biases_fall_by_the_slope_of_a_head_a_position_also_after_others():

@@ -49,6 +49,12 @@ def test_the_balance_is_1_where_all_get_the_same_and_n_over_k_where_all_choose_t
     assert balance == pytest.approx(4 / chosen)
 
 
+def test_a_weight_of_the_balance_in_float64_makes_no_gradient_of_float32_one():
+    layer = MixtureOfExperts(D, F, EXPERTS, CHOSEN, RNG)
+    _, cache = layer.forward(X.astype(np.float32))
+    assert layer.backward((DY.astype(np.float32), np.float64(0.01)), cache).dtype == np.float32
+
+
 def test_steps_against_the_balance_even_out_the_choices():
     w_router = np.random.default_rng(1).standard_normal((D, EXPERTS))
     layer = MixtureOfExperts(D, F, EXPERTS, CHOSEN, RNG).to(dtype=np.float64)

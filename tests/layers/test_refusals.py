@@ -135,7 +135,7 @@ REFUSED = {
         "d_model=12 is not divisible by num_heads=8",
         lambda: GroupedQueryAttention(12, 8, 2, RNG)),
     **{f"attention, {h} heads of {d}": (ValueError, f"d_model={d} is not divisible by .*={h}",
-        partial(MultiHeadAttention, d, h, RNG)) for d, h in ((250, 8), (6, 4), (4, 6))},
+        partial(MultiHeadAttention, d, h, RNG)) for d, h in ((250, 8), (6, 4), (4, 6), (6, 0))},
     "restricted_attention, a window of nothing": (ValueError, "window=0 must be 1 or more",
         lambda: restricted_attention(X, X, X, 2, 0)),
     "restricted_attention, a layer with a window of nothing": (ValueError,

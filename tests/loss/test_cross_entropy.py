@@ -46,6 +46,21 @@ def test_certainty_costs_nothing_without_smoothing_and_does_not_overflow():
     assert loss == 1e5
 
 
+@pytest.mark.parametrize("smoothing", [0.0, SMOOTHING])
+def test_a_word_that_is_forbidden_and_any_logits_of_padding_cost_nothing(smoothing):
+    """Without smoothing, which asks for every word a little."""
+    forbidden = LOGITS.copy()
+    forbidden[1, 1] = -np.inf, 3e38, *[-np.inf] * 5  # of padding
+    if not smoothing:
+        forbidden[0, :, 3] = -np.inf
+    finite = np.where(forbidden == -np.inf, -1e5, forbidden)
+    finite[1, 1] = 0
+    losses, cache = cross_entropy(forbidden, TARGETS, smoothing)
+    expected, _ = cross_entropy(finite, TARGETS, smoothing)
+    assert losses == expected
+    assert np.isfinite(cross_entropy_backward(1.0, cache)).all()
+
+
 def test_a_vocabulary_of_one_word_can_be_smoothed():
     (loss, nll), cache = cross_entropy(np.array([[2.5]]), np.array([0]), SMOOTHING, pad_id=-1)
     assert loss == nll == 0

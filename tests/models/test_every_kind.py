@@ -327,6 +327,12 @@ def test_a_seed_gives_all_weights_but_gains_and_biases_and_no_two_alike(row):
 
 
 @of_every_row
+@pytest.mark.parametrize("dtype", [np.float16, int])
+def test_a_type_that_cannot_train_is_refused(row, dtype):
+    with pytest.raises(TypeError, match=f"of float32 or float64, not of {np.dtype(dtype)}"):
+        new_model(row.config(), device="cpu", dtype=dtype)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_it_computes_in_its_own_type_throughout(row, dtype):
     model, batch = new_model(row.config(), device="cpu").to("cpu", dtype), row.batch()

@@ -109,6 +109,14 @@ def test_each_dropout_acts_where_the_config_says(chosen, field, shape):
     assert recorder.shapes == [shape]
 
 
+@pytest.mark.parametrize("scaled", [True, False])
+def test_words_and_learned_positions_begin_as_large_as_each_other(scaled):
+    sizes = SIZES | dict(vocabulary_size=500, d_model=64, num_heads=2, max_length=500)
+    model = LanguageModel(LanguageModelConfig(**sizes, scaled_embedding=scaled))
+    words, _ = model.embedding.forward(np.arange(500)[None])
+    assert model.positions.table.data.std() == pytest.approx(words.std(), rel=0.05)
+
+
 @of_each_pair
 def test_its_gradient_is_the_slope_of_its_loss(config):
     """In a direction in which no parameter stands still."""

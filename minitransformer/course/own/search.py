@@ -76,7 +76,7 @@ def _next_of(model, source):
         count = len(said) // len(memory)  # the hypotheses of one sentence, or 1
         y, _ = model.decode(said, *(x.repeat(count, axis=0) for x in (memory, mask)))
         logits, _ = model.output_projection.forward(y[:, -1])
-        scores, log_total = word_scores(logits)
+        scores, log_total = word_scores(logits, model.config.pad_id)
         return to_host(scores - log_total)  # (N, V)
 
     return log_probabilities
@@ -85,7 +85,7 @@ def _next_of(model, source):
 def _gains(model, source, start, said):
     """log P (N, T) of each of the ids said, (N, T)."""
     logits, _ = model.forward(source, np.concatenate([start, said[:, :-1]], axis=1))  # (N, T, V)
-    scores, log_total = word_scores(logits)
+    scores, log_total = word_scores(logits, model.config.pad_id)
     log_p = to_host(scores - log_total)
     return np.take_along_axis(log_p, said[:, :, None], axis=-1)[..., 0]
 

@@ -62,7 +62,8 @@ __device__ inline Loss row_loss(Part row, Real z_target, long long width, Real s
     Real log_sum = log(row.sum);  // log p_v = (z_v - largest) - log_sum
     Real nll = log_sum + (row.largest - z_target);
     Real mean = log_sum + (row.largest - row.total / width);  // of -log p_v
-    return {nll, (1 - smoothing) * nll + smoothing * mean};
+    Real of_all = smoothing > 0 ? smoothing * mean : 0;  // the mean is infinite where a logit is
+    return {nll, (1 - smoothing) * nll + of_all};
 }
 
 // p = softmax(z): loss = share (-(1 - eps) log p_t - eps mean(log p)), nll = share (-log p_t),
