@@ -23,6 +23,7 @@ from minitransformer.core.interrupts import interrupts_raised
 
 GRACE = 1  # seconds after its time is up in which a function may say so itself
 STARTING = 30  # seconds that a process may take to start, at most; mostly it takes 0.3
+PACKAGE = Path(__file__).parents[1]
 JOB, RESULT, TRACES = "job.json", "result.json", "traces.txt"
 
 
@@ -116,7 +117,7 @@ def _place(traces):
     """The first line of a file of the learner's in tracebacks that begin with the last call."""
     for path, line in re.findall(r'  File "(.*)", line (\d+)', traces):
         outside = "site-packages" not in path and "<" not in path
-        if outside and not path.startswith((str(Path(__file__).parent), sys.base_prefix)):
+        if outside and not path.startswith((str(PACKAGE), sys.base_prefix)):
             return f" ({Path(path).name}, line {line})"
     return ""
 

@@ -38,7 +38,17 @@ def add_search(parser):
         type=_exponent,
         help=f"exponent of the length penalty; 0 is none (default: {SEARCH['alpha']})",
     )
-    parser.set_defaults(**SEARCH)
+
+
+def search_of(options):
+    """``beam_size`` and ``alpha``, by name: those that are given, and else the usual ones."""
+    given = {name: getattr(options, name) for name in SEARCH}
+    return SEARCH | {name: value for name, value in given.items() if value is not None}
+
+
+def search_in_words(beam_size, alpha):
+    beam = "greedy" if beam_size == 1 else f"beam {beam_size}"
+    return f"{beam}, alpha {alpha}"
 
 
 def add_sampling(parser, temperature):
@@ -121,6 +131,8 @@ def own_functions(options):
             )
             yield
         return
+    if getattr(options, "anyway", False):
+        options.usage_error("--anyway goes with --own")
     run_folder = RunFolder(options.run_folder)
     note_own(
         run_folder,

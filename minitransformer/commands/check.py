@@ -21,7 +21,7 @@ from minitransformer.course.exercises.parts import TO_DO, Verdict
 from minitransformer.course.exercises.parts import WRONG as MISTAKEN
 from minitransformer.course.own.check import check_own, following
 from minitransformer.course.own.file import OwnFile
-from minitransformer.course.time_limit import ENDLESS, time_limit
+from minitransformer.course.time_limit import ENDLESS, timely
 from minitransformer.gradcheck import CheckError
 from minitransformer.gradcheck.learner import did_you_mean, load_file
 
@@ -59,7 +59,7 @@ def add(parser):
     parser.add_argument(
         "--json", action="store_true", help="without an exercise: print JSON for programs"
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options):
@@ -212,9 +212,8 @@ def _report(name, path):
         CheckError, MissingLibraryError: it cannot be checked.
     """
     if name == "own":
-        return check_own(OwnFile(path), say=print)
-    with time_limit():  # which running the file turns into a CheckError
-        functions = vars(load_file(path))
+        return check_own(timely(OwnFile, path), say=print)
+    functions = vars(timely(load_file, path))
     names = [name for part in parts_of(name) for name in part.functions]
     if functions.keys().isdisjoint(names):
         raise CheckError(f"{path} has no function of {name}, such as {names[0]}")

@@ -103,7 +103,7 @@ class _Command(_Parser):
         command = self.prog.split()[-1]
         importlib.import_module(f"minitransformer.commands.{command}").add(self)
         for action in self._actions:
-            several_texts = action.nargs in ("*", "+") and action.dest != "run_folders"
+            several_texts = action.nargs == "*" and action.dest == "text"
             if not several_texts:  # of which one may be blank
                 action.type = _not_empty(action.type or str)
         return super().parse_known_args(args, namespace)
@@ -171,7 +171,7 @@ def _parse(arguments):
     if texts is not None and not any(text.startswith("-") for text in rest):
         texts += rest
     elif rest:
-        _refuse(rest, commands.choices[command])
+        _refuse(rest, commands.choices.get(command, parser))
     for name, value in vars(options).items():
         setattr(options, name, _unmarked(value))
     options.command = shlex.join(["minitransformer", *arguments])

@@ -6,11 +6,15 @@ from itertools import chain
 from pathlib import Path
 
 from minitransformer.commands.arguments import (
+    SEARCH,
     add_device,
     add_search,
+    flags,
     new_file,
     note_own,
     picture_file,
+    search_in_words,
+    search_of,
 )
 from minitransformer.commands.texts import opened
 from minitransformer.core.errors import InputError, require
@@ -52,13 +56,18 @@ def add(parser):
         "--json", type=new_file, metavar="FILE", help="write all of it there, curves among it"
     )
     add_device(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def run(options):
     """Print the comparison, and write what is asked for; returns the exit status."""
-    paths = {Path(path).resolve(): path for path in reversed(options.run_folders)}  # each once
-    runs = _validated(run_at(path) for path in reversed(paths.values()))
+    given = [name for name in ("data_dir", *SEARCH) if getattr(options, name) is not None]
+    if given and not options.split:
+        options.usage_error(f"{flags(given)}: that is for translations of a --split")
+    paths = {}
+    for path in options.run_folders:
+        paths.setdefault(Path(path).resolve(), path)  # each once
+    runs = _validated(map(run_at, paths.values()))
     task = _common_task(runs)
     pairs = _common_pairs(options, runs, task) if options.split else None
     groups = grouped(runs)
@@ -181,17 +190,15 @@ def _common_pairs(options, runs, task):
 
 def _bootstrapped(options, runs, pairs):
     """What each run makes of the split, beside the first one; printed, and as a dict."""
-    texts, origins = {}, {}
+    texts, origins, how = {}, {}, search_of(options)
     for run in runs:
         options.run_folder = str(run.folder.path)
         note_own(run.folder, "it translates with the package's")
         translator = opened(options, Translator, accelerate=True)
         origins[options.run_folder] = translator.origin
-        how = dict(beam_size=options.beam_size, alpha=options.alpha)
         texts[options.run_folder] = translator.translate([source for source, _ in pairs], **how)
     results, signature = paired_bootstrap(texts, [reference for _, reference in pairs])
-    beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
-    print(f"\n{options.split}, {beam}, alpha {options.alpha}; p is beside {runs[0].folder.path}\n")
+    print(f"\n{options.split}, {search_in_words(**how)}; p is beside {runs[0].folder.path}\n")
     cells = [["", "BLEU", "95 %", "p"]]
     for name, r in results.items():
         p = "" if r.p is None else f"{r.p:.3f}"

@@ -5,7 +5,6 @@ from itertools import chain
 from pathlib import Path
 
 from minitransformer.commands.arguments import (
-    SEARCH,
     add_accelerate,
     add_device,
     add_own,
@@ -16,6 +15,8 @@ from minitransformer.commands.arguments import (
     own_functions,
     picture_file,
     positive,
+    search_in_words,
+    search_of,
 )
 from minitransformer.commands.texts import opened
 from minitransformer.core.regular_file import errors_named
@@ -37,8 +38,8 @@ from minitransformer.training.session import validated
 from minitransformer.version import __version__
 
 OF_TASKS = {  # options that not all tasks have a use for, by task
-    Translator.task: ("split", "data_dir", "beam_size", "alpha", "checkpoints", "output", "json"),
-    Classifier.task: ("split", "pictures", "data_dir", "ten_crops", "confusion", "json"),
+    Translator.task: ("split", "beam_size", "alpha", "checkpoints", "output", "json"),
+    Classifier.task: ("split", "pictures", "ten_crops", "confusion", "json"),
     TextGenerator.task: ("text", "context", "json"),
 }
 SEEN = 256  # tokens at once, if nothing else is said: what a text costs depends on it
@@ -107,8 +108,7 @@ def add(parser):
     add_device(parser)
     add_accelerate(parser)
     add_own(parser)
-    not_given = dict.fromkeys(SEARCH)  # so that it is told from what is given
-    parser.set_defaults(run=run, usage_error=parser.error, shared=True, **not_given)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):
@@ -119,9 +119,6 @@ def run(options):
     if config.task != Translator.task:
         return _validate(options, run_folder, task_class(config))
     sacrebleu_metrics()
-    for name, value in SEARCH.items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
     with own_functions(options):
         return _score(options, run_folder)
 
@@ -188,7 +185,10 @@ def _others(options, run_folder):
 
 def _recipe(options, run_folder):
     recipe = Recipe.of_run(run_folder)
-    return recipe.with_value("data_dir", options.data_dir) if options.data_dir else recipe
+    if options.data_dir:
+        recipe = recipe.with_value("data_dir", options.data_dir)
+        recipe.data.require_used()
+    return recipe
 
 
 def _score(options, run_folder):
@@ -200,9 +200,10 @@ def _score(options, run_folder):
     run_folder.bind(recipe.identity())
     run_folder.require_bound()
     translator = opened(options, Translator, accelerate=options.accelerate)
+    how = search_of(options)
 
     def scored():
-        texts = translator.translate(sources, beam_size=options.beam_size, alpha=options.alpha)
+        texts = translator.translate(sources, **how)
         return texts, score(texts, references)
 
     texts, scores = scored()
@@ -212,8 +213,7 @@ def _score(options, run_folder):
             load_model_arrays(translator.model, run_folder.load(path)[0])
             rows[path.stem] = scored()[1]
 
-    beam = "greedy" if options.beam_size == 1 else f"beam {options.beam_size}"
-    print(f"{recipe.data.corpus}, {split}: {translator.origin}, {beam}, alpha {options.alpha}\n")
+    print(f"{recipe.data.corpus}, {split}: {translator.origin}, {search_in_words(**how)}\n")
     print(table(rows))
     if all_processes().rank:
         return 0
@@ -223,8 +223,7 @@ def _score(options, run_folder):
     if options.json:
         _write_json(
             *(options, recipe, split, translator.origin),
-            beam_size=options.beam_size,
-            alpha=options.alpha,
+            **how,
             device=str(translator.model.device),
             scores={name: scores.as_dict() for name, scores in rows.items()},
         )

@@ -8,6 +8,7 @@ import webbrowser
 from pathlib import Path
 
 from minitransformer.commands.arguments import add_run_folder, new_file, note_own
+from minitransformer.commands.texts import note_unfinished
 from minitransformer.core.regular_file import read_regular, written_whole
 from minitransformer.core.terminal import note
 from minitransformer.data.text.corpus import read_text
@@ -122,11 +123,12 @@ def page_of(run_folder, sentences=None, lessons=None, own=None, epochs=False):
     if own and config.task != Translator.task:
         raise RunError("--own is for runs that translate; leave it out")
     trained = TRAINED[config.task].load(run_folder.path, "cpu")
+    note_unfinished(run_folder.path, trained.origin)
     recipe = Recipe.of_run(run_folder)
     data, translates = recipe.data, config.task == Translator.task
     examples = []
     if sentences:
-        examples = [line for line in read_text(sentences).splitlines() if line.strip()]
+        examples = [line for line in read_text(sentences).split("\n") if line.strip()]
     elif data.corpus == "toy":
         pairs = load_split(data, "validation")[:EXAMPLES]
         examples = [_example(config.task, *pair) for pair in pairs]

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from minitransformer.commands.arguments import add_run_folder
-from minitransformer.commands.texts import require_task
+from minitransformer.commands.texts import note_unfinished, require_task
 from minitransformer.core.errors import require
 from minitransformer.core.terminal import note
 from minitransformer.inference.generator import TextGenerator
@@ -26,6 +26,7 @@ def run(options):
     """Write the folder; returns the exit status."""
     require_task(options.run_folder, TextGenerator)
     generator = TextGenerator.load(options.run_folder, "cpu")
+    note_unfinished(options.run_folder, generator.origin)
     folder = options.folder
     require(not folder.exists(), f"{folder} is there already; choose another folder")
     folder.mkdir(parents=True)

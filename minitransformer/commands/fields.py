@@ -46,6 +46,15 @@ def chosen_fields(options):
     return {name: value for name, value in given.items() if value is not None}
 
 
+def path_fields():
+    """The names of those that say where data are, which may be elsewhere when a run goes on."""
+    return {
+        name
+        for name, users in _fields("data").items()
+        if any(name in setting.of.paths for setting in users.values())
+    }
+
+
 def _fields(section=None):
     """The fields of a section, or of all, by name: a Setting for each user, by its name.
 

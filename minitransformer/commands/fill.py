@@ -4,6 +4,7 @@ import sys
 
 from minitransformer.commands.arguments import positive
 from minitransformer.commands.texts import add_texts, answer
+from minitransformer.core.errors import InputError
 from minitransformer.core.terminal import exact
 from minitransformer.inference.filler import Filler
 
@@ -25,9 +26,17 @@ def run(options):
     """Print the texts and what might stand in their gaps; returns the exit status."""
 
     def fill(filler, texts):
-        return (filler.fill(text, options.top) for text in texts)
+        return (_filled(filler, text, options.top) for text in texts)
 
     return answer(options, Filler, fill, _show, apart=True)
+
+
+def _filled(filler, text, top):
+    """The Filling, or the InputError of a text without a gap: others may have some."""
+    try:
+        return filler.fill(text, top)
+    except InputError as error:
+        return error
 
 
 def _show(filling, number):

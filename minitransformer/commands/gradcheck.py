@@ -9,7 +9,7 @@ from collections import Counter
 
 from minitransformer.cases import CASES
 from minitransformer.commands.apart import OutOfTimeError, run_apart
-from minitransformer.commands.arguments import positive, whole
+from minitransformer.commands.arguments import flags, positive, whole
 from minitransformer.core.errors import ExplainedError
 from minitransformer.core.twins import accelerated
 from minitransformer.gradcheck import CheckError, report
@@ -27,16 +27,17 @@ def add(parser):
         "Exit status: 0 when every gradient is right, 1 when one is wrong, 2 when it could not be "
         "checked."
     )
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     parser.add_argument(
         "what",
         nargs="?",
         default="all",
         help="'all'; a layer: " + ", ".join(_layers()) + "; or a pair of your own, "
         "my_file.py:my_norm, with my_norm(*inputs) -> (y, cache), my_norm_backward(dy, cache) -> "
-        "gradients and my_norm_inputs(rng) -> inputs",
+        "gradients and my_norm_inputs(rng) -> inputs (default: all)",
     )
-    parser.add_argument("--seed", type=whole, default=0, help="of inputs and upstream gradients")
+    parser.add_argument(
+        "--seed", type=whole, default=0, help="of inputs and upstream gradients (default: 0)"
+    )
     parser.add_argument(
         "--directions",
         type=positive,
@@ -46,9 +47,8 @@ def add(parser):
     parser.add_argument(
         "--timeout",
         type=positive,
-        default=LONGEST,
         metavar="SECONDS",
-        help="longest time that a check of a pair of your own may take",
+        help=f"longest time that a check of a pair of your own may take (default: {LONGEST})",
     )
     parser.add_argument(
         "--accelerate",
@@ -57,7 +57,7 @@ def add(parser):
         help="whether to check the faster twins of the layers in their place",
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
 
 
 def _layers():
@@ -66,12 +66,16 @@ def _layers():
 
 def run(options):
     """Check what ``options.what`` names; returns the exit status."""
+    of_a_pair = {name: getattr(options, name) for name in ("directions", "timeout")}
+    given = [name for name, value in of_a_pair.items() if value is not None]
+    if given and ":" not in options.what:
+        options.usage_error(f"{flags(given)}: that is for a pair of your own")
     try:
         checks = _checks(
             options.what,
             accelerate=options.accelerate,
             directions=options.directions,
-            timeout=options.timeout,
+            timeout=options.timeout or LONGEST,
         )
         with accelerated(options.accelerate):
             reports = [(name, check(options.seed)) for name, check in checks]

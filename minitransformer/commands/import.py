@@ -40,7 +40,9 @@ def add(parser):
 
 def run(options):
     """Write the run folder; returns the exit status."""
-    folder = RunFolder(options.run_folder or RUNS / Path(options.source).stem, OF_TEXT)
+    source = Path(options.source)
+    name = source.stem if source.suffix in (".bin", ".gguf") else source.resolve().name
+    folder = RunFolder(options.run_folder or RUNS / name, OF_TEXT)
     folder.require_free()
     model, vocabulary = _read(options)
     make_run(folder.path, model, vocabulary, IMPORTED)

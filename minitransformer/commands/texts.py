@@ -10,6 +10,7 @@ import sys
 
 from minitransformer.commands.arguments import add_device, add_own, add_run_folder, own_functions
 from minitransformer.core.backend import CPU
+from minitransformer.core.errors import InputError
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.core.terminal import bare, note
 from minitransformer.parallel.processes import all_processes
@@ -21,8 +22,8 @@ from minitransformer.tasks.task import task_class
 def add_texts(parser, run, text):
     """The arguments of a command that is ``run(options)``; ``text`` says what one is."""
     parser.epilog = (
-        "Input and output are UTF-8. A text that is not is answered by an empty line, a message "
-        "tells which it is, and the exit status is 1."
+        "Input and output are UTF-8. A text that is not, or of which nothing can be made, is "
+        "answered by an empty line, a message tells which it is, and the exit status is 1."
     )
     add_run_folder(parser)
     parser.add_argument(
@@ -47,7 +48,8 @@ def answer(options, use, answers, show, *, apart=False, **how):
 
     Args:
         use: a subclass of Trained.
-        answers: from a ``use`` and a list of texts to an answer for each, one after the other.
+        answers: from a ``use`` and a list of texts to an answer for each, one after the other; an
+            InputError in place of one is for the user to read, and the next text follows.
         show: prints an answer, given it and the number of its text, counted from 1.
         apart: whether an empty line stands between two answers.
         how: more for :func:`opened`.
@@ -73,7 +75,13 @@ def answer(options, use, answers, show, *, apart=False, **how):
                 if unknown := trained.unknown(text):
                     shown = ", ".join(map(repr, unknown[:5]))
                     note(f"text {number}: not in the model's vocabulary: {shown}")
-                show(next(found), number)
+                result = next(found)
+                if isinstance(result, InputError):
+                    note(f"text {number}: {result}")
+                    print()
+                    refused += 1
+                    continue
+                show(result, number)
             sys.stdout.flush()
             done += len(texts)
             refused += texts.count(None)
@@ -134,10 +142,18 @@ def _prompted():
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # a slip of the keyboard ends no session
     try:
-        while (text := input("> ")).strip():
+        while (text := _typed("> ")).strip():
             yield [text.encode(errors="surrogateescape")]
     except EOFError:
-        print()
+        print(file=sys.stderr)
+
+
+def _typed(prompt):
+    """The next line that is typed; what asks for it is never part of the output."""
+    if sys.stdout.isatty():  # where input can edit its line
+        return input(prompt)
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return input()
 
 
 def _piped(stream):

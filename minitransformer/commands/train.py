@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from minitransformer.commands import plot
 from minitransformer.commands.arguments import add_anyway, add_device, add_own, flags
-from minitransformer.commands.fields import add_fields, chosen_fields
+from minitransformer.commands.fields import add_fields, chosen_fields, path_fields
 from minitransformer.core.backend import CPU
 from minitransformer.core.errors import in_words
 from minitransformer.core.interrupts import Stopped, exit_status, interrupts_raised
@@ -57,7 +57,10 @@ def add(parser):
         "prints",
     )
     which.add_argument(
-        "--resume", metavar="FOLDER", help="go on with the run in this folder, as it was set up"
+        "--resume",
+        metavar="FOLDER",
+        help="go on with the run in this folder, as it was set up; where its data are may be "
+        "said anew",
     )
     parser.add_argument(
         "--from",
@@ -104,9 +107,12 @@ def run(options):
         progress.say(f"{processes.count} processes on {where}")
     pretrained = None
     if options.resume:
-        _require_unchanged(options)
-        path = options.resume
+        moved, path = _moved(options), options.resume
         recipe = Recipe.of_run(OnFirst(RunFolder(path), processes))
+        if moved:
+            recipe = recipe.with_values(moved)
+            recipe.data.require_used()
+            recipe = _absolute(recipe)
     else:
         if options.pretrained:
             pretrained = processes.first(Pretrained.of_run, options.pretrained)
@@ -268,14 +274,17 @@ def _made(folder):
                 path.rmdir()
 
 
-def _require_unchanged(options):
+def _moved(options):
+    """The fields that say where the data of a run are now, by name; no others may be given."""
     given = {"run-folder": options.run_folder, "from": options.pretrained}
     given["dry-run"] = options.dry_run
+    changes = chosen_fields(options)
     unused = [name for name, value in given.items() if value]
-    if unused := [*unused, *chosen_fields(options)]:
+    if unused := [*unused, *(name for name in changes if name not in path_fields())]:
         options.usage_error(
             f"--resume goes on with a run as it was set up; leave out {flags(unused)}"
         )
+    return changes
 
 
 def _new_recipe(options, pretrained):
@@ -285,8 +294,12 @@ def _new_recipe(options, pretrained):
     recipe = Recipe.load(options.recipe or FINE_TUNE).with_values(changes)
     if pretrained:
         recipe = pretrained.fitted(recipe, changes)
+    return _absolute(recipe)
+
+
+def _absolute(recipe):
+    """The recipe with whole paths, wherever one resumes it."""
     paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
-    # Whole ones, wherever one resumes it.
     return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})
 
 

@@ -9,6 +9,7 @@ from minitransformer.commands.arguments import (
     numbered,
     picture_file,
     positive,
+    search_of,
 )
 from minitransformer.commands.texts import add_texts, answer
 from minitransformer.core.regular_file import errors_named
@@ -43,20 +44,16 @@ def add(parser):
 
 def run(options):
     """Translate as ``options`` say; returns the exit status."""
-    if options.n_best > options.beam_size:
+    how = search_of(options)
+    if options.n_best > how["beam_size"]:
         options.usage_error(
             f"--n-best {options.n_best} needs --beam-size {options.n_best} or more, "
-            f"and it is {options.beam_size}"
+            f"and it is {how['beam_size']}"
         )
 
     def translate(translator, texts):
-        return translator.translations(
-            texts,
-            beam_size=options.beam_size,
-            alpha=options.alpha,
-            n_best=options.n_best,
-            attention=bool(options.attention),
-        )
+        attention = bool(options.attention)
+        return translator.translations(texts, **how, n_best=options.n_best, attention=attention)
 
     show = partial(_show, options)
     return answer(options, Translator, translate, show, accelerate=options.accelerate)

@@ -35,3 +35,9 @@ def time_limit():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def timely(run, *arguments):
+    """``run(*arguments)``, which turns into a CheckError what it runs, as long as it may take."""
+    with time_limit():
+        return run(*arguments)

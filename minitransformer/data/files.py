@@ -79,7 +79,7 @@ class KnownFiles:
         if missing:
             raise CorpusError(
                 f"{place} lacks {' and '.join(missing)}; download from {self.url} into that "
-                f"folder, or name no folder, neither with --data-dir nor in {DATA_VARIABLE}, to "
+                f"folder, or name another one with --data-dir or in {DATA_VARIABLE}, or none, to "
                 "have it downloaded"
             )
         return paths

@@ -40,8 +40,9 @@ def patches(x, size):
             f"pictures of {height} x {width} cannot be cut into patches of {size} x {size}; "
             "choose a size that divides both"
         )
-    apart = x.reshape(batch, height // size, size, width // size, size * channels)
-    y = apart.swapaxes(2, 3).reshape(batch, -1, size * size * channels)  # (B, N, P·P·C)
+    rows, columns = height // size, width // size
+    apart = x.reshape(batch, rows, size, columns, size * channels)
+    y = apart.swapaxes(2, 3).reshape(batch, rows * columns, size * size * channels)  # (B, N, P·P·C)
     return y, (apart.shape, x.shape)
 
 

@@ -31,7 +31,7 @@ from minitransformer.layers.linear import glorot_uniform, linear
 from minitransformer.layers.masks import check_token_mask
 
 
-def recurrence(cell, from_input, state, w_hidden, b_hidden, mask=None, reverse=False):
+def recurrence(cell, from_input, state, w_hidden, b_hidden, mask, reverse):
     """All states of a cell over a padded batch.
 
     Args:

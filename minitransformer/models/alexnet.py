@@ -23,6 +23,7 @@ begins with 5 × 5, stride 1 and padding instead, and is this network otherwise.
 rows and columns of what a convolution gives, ``Y''`` and ``X''`` those that pooling leaves.
 """
 
+import math
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
@@ -269,7 +270,7 @@ class AlexNet(PictureClassifier):
         for convolution in self.convolutions:
             x, cache = convolution.forward(x)  # (B, Y'', X'', E)
             caches.append(cache)
-        y = x.reshape(len(x), -1)  # (B, Y'' X'' E)
+        y = x.reshape(len(x), math.prod(x.shape[1:]))  # (B, Y'' X'' E)
         for hidden in self.hidden:
             y, cache = hidden.forward(y, rng)  # (B, D_out)
             hidden_caches.append(cache)

@@ -9,6 +9,7 @@ the third convolution covers 18 × 18 of its pixels, and its value stands for a 
 ``B`` batch, ``Y`` rows, ``X`` columns, ``C`` channels, ``F`` features.
 """
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import ClassVar
@@ -83,7 +84,7 @@ class SmallNetwork(PictureClassifier):
             x, convolution_cache = convolution.forward(x, rng)  # F or 2 F channels
             x, pooling_cache = max_pooling(x, 2)  # half as many rows and columns
             caches.append((convolution_cache, pooling_cache))
-        y = x.reshape(len(x), -1)  # (B, Y/8 · X/8 · 2 F)
+        y = x.reshape(len(x), math.prod(x.shape[1:]))  # (B, Y/8 · X/8 · 2 F)
         y, dropout_cache = dropout(y, self.config.dropout, rng)
         return y, (caches, x.shape, dropout_cache)
 

@@ -177,11 +177,15 @@ def _fingerprints(task, examples, validation):
 
 
 def _require_same_recipe(run, recipe, wanted, stored):
-    """Refuse a run in the folder that is of another recipe, or of another model than ``wanted``."""
+    """Refuse a run in the folder that is of another recipe, or of another model than ``wanted``.
+
+    Its data may have moved: whether they are the same their fingerprints tell.
+    """
     config, _ = run.load_config()
+    data = differing(asdict(recipe.data), asdict(stored.data))
     differences = [
         *differing(wanted.as_dict(), config.as_dict()),
-        *differing(asdict(recipe.data), asdict(stored.data)),
+        *(field for field in data if field[0] not in recipe.data.paths),
         *differing(recipe.training.as_dict(), stored.training.as_dict()),
     ]
     if differences:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from pathlib import Path
 
 import gguf_file
 import pytest
@@ -61,6 +62,19 @@ def test_a_model_without_turns_is_refused_with_what_works(runs, capsys):
     assert "minitransformer generate goes on with texts" in capsys.readouterr().err
     assert main(["chat", str(runs["fill"]), "a"]) == 1
     assert "try it: minitransformer fill " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("source", "name"), [
+    ("Llama-3.2-1B", "Llama-3.2-1B"),
+    ("Llama-3.2-1B/", "Llama-3.2-1B"),
+    ("tiny.v2.gguf", "tiny.v2"),
+])  # fmt: skip
+def test_a_run_is_called_as_its_source_is(source, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("runs", name).mkdir(parents=True)
+    Path("runs", name, "notes").touch()
+    assert main(["import", source]) == 1
+    assert f"runs/{name} " in capsys.readouterr().err
 
 
 def test_it_says_how_to_talk_with_it(tmp_path, capsys):

@@ -93,6 +93,15 @@ def test_a_run_beside_itself_differs_in_nothing(run_folder, said, tmp_path):
     assert "they differ in nothing but chance: log_every, save_every, seed, shards" in lines
 
 
+def test_a_run_named_twice_stands_where_it_was_named_first(three, said):
+    lines = said("compare", three[2], *three).out.splitlines()
+    assert [line.partition(",")[0] for line in lines[-3:]] == [
+        f"A: {three[2]}",
+        f"B: {three[0]}",
+        f"B: {three[1]}",
+    ]
+
+
 def test_less_is_better_where_the_score_says_so(runs, tmp_path, said):
     of_before = RunFolder(runs["generate"])
     folders = []

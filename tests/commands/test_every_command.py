@@ -155,21 +155,29 @@ def test_what_is_not_utf8_is_named_and_answered_by_an_empty_line(how, use, answe
 
 @of_texts
 @pytest.mark.parametrize("end", ["\n{}\n", ""], ids=["an empty line", "the end of input"])
-def test_at_a_terminal_a_prompt_takes_texts_until(end, command, use, answers, texts):
+@pytest.mark.parametrize("to_a_file", [False, True])
+def test_at_a_terminal_a_prompt_takes_texts_until(
+    end, to_a_file, command, use, answers, texts, monkeypatch
+):
     one, other = texts
+    monkeypatch.setattr("sys.stdout.isatty", lambda: not to_a_file)
     printed = [answers(one), f"{USES[command].between}{answers(other)}"]
     typed = f"{one}\n{other}\n{end.format(one)}".encode()
     status, out, error = use(stdin=typed, terminal=True)
-    assert (status, out) == (0, "".join(f"> {text}" for text in [*printed, "\n" * (not end)]))
-    assert error == "Type a text and press Enter; an empty line or Ctrl-D ends.\n"
+    asked, empty = "Type a text and press Enter; an empty line or Ctrl-D ends.\n", "\n" * (not end)
+    if to_a_file:  # to which no prompt belongs
+        assert (status, out, error) == (0, "".join(printed), f"{asked}> > > {empty}")
+    else:
+        assert (status, out) == (0, "".join(f"> {text}" for text in [*printed, ""]))
+        assert error == asked + empty
 
 
 @of_texts
 def test_a_prompt_goes_on_after_bytes_that_are_not_utf8(use, texts):
     one, other = texts
     typed = f"{one}\nl".encode() + b"\xe4uft\n" + f"{other}\n\n".encode()
-    status, out, error = use(stdin=typed, terminal=True)
-    assert (status, out.count("> ")) == (1, 4)
+    status, _, error = use(stdin=typed, terminal=True)
+    assert (status, error.count("> ")) == (1, 4)
     assert "minitransformer: text 2: byte 0xe4 is not UTF-8" in error
 
 
@@ -178,7 +186,7 @@ def test_of_a_text_beyond_the_context_it_is_said_what_is_left_out(command, use, 
     one, other = texts
     long, says = f"{one} {f'{other} ' * 2000}", USES[command].beyond
     status, out, error = use("--whole", long)
-    assert (status, bool(out)) == ((1, False) if command == "fill" else (0, True))
+    assert (status, bool(out.strip())) == ((1, False) if command == "fill" else (0, True))
     assert error.count("\n") == bool(says)
     assert says in error
 

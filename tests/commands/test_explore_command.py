@@ -69,15 +69,23 @@ def test_options_say_where_it_is_written_and_which_sentences_it_has(run_copy, op
     config = run_copy / "config.json"
     config.write_text(config.read_text().replace('"anyway": null', '"anyway": false'))
     page, sentences = run_copy.parent / "page.html", run_copy.parent / "mine.txt"
-    sentences.write_text("das Kind singt\n\n  \n</script>\n", encoding="utf-8")
+    sentences.write_text("das Kind\fsingt\n\n  \n</script>\n", encoding="utf-8")
     options = ["--output", str(page), "--no-open", "--sentences", str(sentences)]
     assert main(["explore", str(run_copy), *options]) == 0
-    assert examples(page) == ["das Kind singt", "</script>"]
+    assert examples(page) == ["das Kind\fsingt", "</script>"]  # one, as in every other file
     assert opened == []
     assert not (run_copy / "explorer.html").exists()
     said = capsys.readouterr().err
     assert said.count("on functions of a learner's; the page computes with the package's") == 1
     assert f"with --own FILE it shows those of a file, such as {run_copy / 'own.py'}\n" in said
+
+
+def test_of_an_unfinished_training_it_is_said_whose_parameters_the_page_has(run_copy, said):
+    (run_copy / "model.npz").unlink()
+    assert (
+        "this training is not finished; the parameters are those of step-"
+        in said("explore", run_copy, "--no-open").err
+    )
 
 
 def test_no_text_but_that_of_the_toy_corpus_enters_a_page_unasked(run_copy):

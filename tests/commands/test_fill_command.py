@@ -36,6 +36,17 @@ def test_printed_are_the_text_and_the_likeliest_pieces(run, filler, said):
     assert len(rows) == 3
 
 
+def test_a_text_without_a_gap_is_named_and_the_others_are_filled(run, used):
+    status, out, error = used("fill", "a ___ runs", "a dog runs", "two ___ run", run=run)
+    assert status == 1
+    assert error == (
+        "minitransformer: text 2: there is no gap in 'a dog runs'; write ___ for what is left out\n"
+    )
+    _, first, _ = used("fill", "a ___ runs", run=run)
+    _, third, _ = used("fill", "two ___ run", run=run)
+    assert out == f"{first}\n\n\n{third}"
+
+
 def test_of_several_gaps_each_has_its_list(run, said):
     out = said("fill", run, "a ___ sleeps in the ___.").out
     assert "\ngap 1\n" in out

@@ -167,6 +167,7 @@ LOOP = r"takes more than 1 s \(mine.py, line 6\): is there"
 TO_THE_PROCESS = {
     "[time.sleep(0.1) for _ in iter(int, 1)]": LOOP,
     "time.sleep(1e6)": LOOP,
+    "[softmax(dy) for _ in iter(int, 1)]": LOOP,
     "sum(iter(int, 1))": LOOP,
     "os._exit(0)": "its process ended with exit status 0 before the check was over",
     "os.kill(os.getpid(), signal.SIGSEGV)": r"ended by SIGSEGV .* \(mine.py, line 6\)",
@@ -182,6 +183,7 @@ TO_THE_CHECK = {
     "{'dx': dy}": "backward returned a dict; return the gradients as a tuple",
     "(yield dy)": "backward returned a generator; return the gradients as a tuple",
 }
+HEAD = "\nimport signal, sys, time, os; from minitransformer.layers.softmax import softmax\n"
 THROWN = """
 class Unspeakable(Exception):
     def __str__(self):
@@ -199,7 +201,7 @@ def hostile_file(pair, tmp_path):
         place = pair(gradient)
         path = tmp_path / "mine.py"
         text = path.read_text().lstrip()
-        path.write_text("; ".join(lines) + "\nimport signal, sys, time, os\n" + text + THROWN)
+        path.write_text("; ".join(lines) + HEAD + text + THROWN)
         return place
 
     return write

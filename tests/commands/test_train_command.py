@@ -226,6 +226,18 @@ def test_a_run_is_resumed_from_wherever_one_is(recipe, tmp_path, monkeypatch):
     assert train("--resume", "../run") == 0
 
 
+def test_a_run_goes_on_where_its_data_have_moved_to(recipe, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(recipe, "--epochs", 1, "--train-source", "train.de", "--run-folder", run) == 0
+    (run / "model.npz").unlink()
+    moved = (tmp_path / "train.de").rename(tmp_path / "moved.de")
+    assert train("--resume", run) == 1
+    assert "train.de: No such file" in capsys.readouterr().err
+    assert train("--resume", run, "--train-source", moved.name) == 0
+    assert train("--resume", run, "--data-dir", "x") == 1
+    assert "data_dir='x' is for corpus='multi30k'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("left", ["training.lock", "loss.png.1.tmp", "epochs/epoch-0003.npz.1.tmp"])
 def test_a_run_that_is_over_says_so_and_puts_right_what_a_killed_one_left(left, run_copy, capsys):
     before = contents(run_copy)

@@ -13,6 +13,7 @@ from own_files import PART_OF, RUNNING, STUBS, TEXT, command, losses, solution_o
 from tiny_translator import write_recipe
 
 from minitransformer.course.own import training as own_training
+from minitransformer.gradcheck import CheckError
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.session import prepare
 from minitransformer.training.trainer import Trainer
@@ -213,6 +214,13 @@ REFUSED = [  # options, what is written, what is said
     ((), "stubs", "nothing is written in"),
     (("--kind", "restricted"), "relu", "--own is for models of encoder and decoder layers like "),
 ]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
+def test_a_file_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.2)
+    with pytest.raises(CheckError, match=r"more than 0\.2 s: is there a loop"):
+        own_training.checked(written(tmp_path / "own.py", "while True: pass\n"), False, print)
 
 
 @pytest.mark.parametrize(("options", "file", "says"), REFUSED)

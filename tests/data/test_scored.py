@@ -49,6 +49,10 @@ def test_a_piece_may_reach_from_one_word_into_the_next():
     assert vocabulary.pieces(vocabulary.encode("a b")) == [" ", "a b"]
 
 
+def test_half_a_surrogate_pair_is_a_question_mark():
+    assert VOCABULARY.decode(VOCABULARY.encode("a\ud800b")) == "a?b"
+
+
 def test_a_text_ends_where_another_one_begins():
     ids = VOCABULARY.encode("ab")
     for end in (1, 2):

@@ -191,6 +191,7 @@ def test_a_size_that_cannot_be_is_refused_with_the_one_that_can(size, words, bey
 @pytest.mark.parametrize(("texts", "size", "words"), [
     *((texts, SIZE, "no text to learn a vocabulary from") for texts in ([], ["", " "])),
     (TEXTS, 0, "a vocabulary of 0 pieces"),
+    (TEXTS, 3, "of 3 pieces has no room for its special ones; ask for more"),
 ])  # fmt: skip
 def test_nothing_to_learn_is_refused(texts, size, words):
     with pytest.raises(VocabularyError, match=words):

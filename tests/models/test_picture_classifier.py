@@ -42,6 +42,15 @@ def test_at_inference_no_picture_changes_what_is_said_of_another(row):
 
 
 @of_pictures
+def test_of_no_pictures_it_says_nothing(row):
+    model = row.model()
+    logits, cache = model.logits(row.batch().pictures[:0])
+    assert logits.shape == (0, model.config.num_classes)
+    model.backward(logits, cache)
+    assert not model.flat.grad.any()
+
+
+@of_pictures
 def test_the_gradient_of_a_class_is_that_of_each_pixel(row):
     """What a picture of what it looked at shows."""
     model, batch = row.model(), row.batch()

@@ -44,6 +44,8 @@ def check_exact_search(exact_search):
         asked.clear()
         form = "the sequence and its log-probability"
         sequence, log_p = exact_search.several(2, form, next_log_p, max_length)
+        if not isinstance(sequence, tuple | list | np.ndarray):
+            raise CheckError(f"the sequence must be a tuple; it is {sequence!r}")
         expect("the log-probability", log_p, best_log_p, "there is a likelier sequence")
         if tuple(sequence) != best:
             raise CheckError(f"the sequence is {sequence} and should be {best}")

@@ -1,6 +1,7 @@
 """A training on a learner's functions: what is asked before it, and what is said after it."""
 
 import io
+import shlex
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -12,6 +13,7 @@ from minitransformer.core.twins import standing_in
 from minitransformer.course.own.check import check_own
 from minitransformer.course.own.file import OwnFile
 from minitransformer.course.own.package import parts_of_the_transformer
+from minitransformer.course.time_limit import timely
 from minitransformer.evaluation.scores import score
 from minitransformer.gradcheck import CheckError
 from minitransformer.inference.translator import Translator
@@ -38,11 +40,12 @@ def checked(path, anyway, say, parts=None):
     Raises:
         CheckError: the file cannot be run, nothing is written in it, or a function is wrong.
     """
-    file = OwnFile(path, parts or parts_of_the_transformer())
+    file = timely(OwnFile, path, parts or parts_of_the_transformer())
     verdicts = check_own(file, say).verdicts
     if not file.written:
         raise CheckError(
-            f"nothing is written in {path} yet: minitransformer check own --file {path}"
+            f"nothing is written in {path} yet: minitransformer check own --file "
+            f"{shlex.quote(str(path))}"
         )
     if file.wrong and not anyway:
         raise CheckError(

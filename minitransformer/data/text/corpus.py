@@ -65,19 +65,20 @@ def _lines(path, strict):
     if lines[-1] == "":  # what follows the last line feed is no line
         del lines[-1]
     bad = [number for number, line in enumerate(lines, start=1) if ESCAPED.search(line)]
-    slips = 0 if strict or "".join(lines[:1]).startswith(UTF_16) else 1
+    utf_16 = "".join(lines[:1]).startswith(UTF_16)
+    slips = 0 if strict or utf_16 else 1
     if len(bad) > slips * max(1, len(lines) // LINES_PER_SLIP):
-        _refuse(path, bad[0], lines[bad[0] - 1])
+        _refuse(path, bad[0], lines[bad[0] - 1], "utf-16" if utf_16 else "latin1")
     return [line.removesuffix("\r") for line in lines]
 
 
-def _refuse(path, number, line):
+def _refuse(path, number, line, encoding):
     try:
         line.encode(errors="surrogateescape").decode()
     except UnicodeDecodeError as error:
         raise CorpusError(
             f"{path}, line {number}: byte 0x{error.object[error.start]:02x} is not UTF-8 "
-            f"({error.reason}); convert the file, for example with iconv -f latin1 -t utf-8"
+            f"({error.reason}); convert the file, for example with iconv -f {encoding} -t utf-8"
         ) from error
 
 

@@ -13,7 +13,7 @@ import math
 import re
 from functools import lru_cache
 
-from minitransformer.data.text.vocabulary import VocabularyError
+from minitransformer.data.text.vocabulary import VocabularyError, whole_characters
 
 UNK, BOS, EOS, FIRST_BYTE = 0, 1, 2, 3
 SPECIAL = FIRST_BYTE + 256
@@ -87,7 +87,8 @@ class ScoredVocabulary:
         """The ids of one text, without BOS and EOS."""
         if not text:
             return []
-        words = [f" {text}"] if self._across else WORDS.findall(f" {text}")
+        text = f" {whole_characters(text)}"
+        words = [text] if self._across else WORDS.findall(text)
         return [i for word in words for i in self._word(word)]
 
     def encode_all(self, texts):

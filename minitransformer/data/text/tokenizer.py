@@ -8,7 +8,7 @@ encoded to what stands for no text, such as the end of a turn of a conversation.
 import json
 
 from minitransformer.core.libraries import library
-from minitransformer.data.text.vocabulary import VocabularyError
+from minitransformer.data.text.vocabulary import VocabularyError, whole_characters
 
 
 class TokenizerVocabulary:
@@ -94,11 +94,11 @@ class TokenizerVocabulary:
 
     def encode(self, text):
         """The ids of one text, without those that it begins after."""
-        return self._tokenizer.encode(_whole(text), add_special_tokens=False).ids
+        return self._tokenizer.encode(whole_characters(text), add_special_tokens=False).ids
 
     def encode_all(self, texts):
         """The ids of each text."""
-        whole = list(map(_whole, texts))
+        whole = list(map(whole_characters, texts))
         return [e.ids for e in self._tokenizer.encode_batch(whole, add_special_tokens=False)]
 
     def decode(self, ids):
@@ -128,8 +128,3 @@ def _fields_of_bytes(pieces, merges, special, digits_alone):
             "merges": merges,
         },
     }
-
-
-def _whole(text):
-    """The text with a sign for what is no character, half a surrogate pair, as a library has it."""
-    return text.encode(errors="replace").decode()

@@ -255,11 +255,16 @@ def _sentencepiece():
     return library("sentencepiece", "text")
 
 
+def whole_characters(text):
+    """The text with a sign for what is no character, half a surrogate pair, as a library has it."""
+    return text.encode(errors="replace").decode()
+
+
 def normalized(text):
     """A text as pieces see it: its accents composed, one space for any run of blanks."""
     for sign in RESERVED:
         text = text.replace(sign, " ")
-    text = text.encode(errors="replace").decode()  # half a surrogate pair is no character
+    text = whole_characters(text)
     if len(text) > LONG and not unicodedata.is_normalized("NFC", text):
         text = _marks_in_order(text)
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -285,8 +290,11 @@ def _explain(size, message):
     if fewest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return (
             f"these texts need {fewest[1]} pieces or more, one for each of their characters and 4 "
-            f"special ones; asked for {size}"
+            f"special ones; asked for {size}; raise vocabulary_size to {fewest[1]} "
+            f"(--vocabulary-size {fewest[1]})"
         )
+    if "insert_id" in message:
+        return f"a vocabulary of {size} pieces has no room for its special ones; ask for more"
     if "sentences_.empty()" in message:
         return "there is no text to learn a vocabulary from"
     return f"cannot learn a vocabulary of {size} pieces: {message}"

@@ -36,6 +36,7 @@ exact_search
         && $GO_ON -> heap = []\n        $GO_ON || log-probability
     $GO_ON -> heap = heapq.nsmallest(5, heap)\n        $GO_ON || likelier
     tries_all || times; only
+    return prefix -> return None || the sequence must be a tuple; it is None
 chrf
     mean_of_chrf || summed over the corpus
 """
