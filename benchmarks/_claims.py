@@ -11,6 +11,7 @@ import re
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -144,9 +145,11 @@ def validations(run):
 
 
 def table(result):
-    """The rows as a Markdown table: errors in per cent, mean ± deviation of the seeds."""
-    whole = [row for row in result["rows"] if not any("exploded" in s for s in row["seeds"])]
-    first = whole[0]["seeds"][0] if whole else {}
+    """The rows as a Markdown table: errors in per cent, mean ± deviation of the seeds.
+
+    Of those that exploded it says how many they are.
+    """
+    first = next(chain.from_iterable(map(_whole, result["rows"])), {})
     columns = [(of, what) for of in MEASURES if of in first for what in first[of]]
     names = [f"{of}: {what}" for of, what in columns]
     header = "row", "parameters", "steps", "loss at half", "loss at the end", *names
@@ -157,9 +160,10 @@ def table(result):
     header = *header, "minutes", "seeds"
     lines = [header, ("---", *("---:",) * (len(header) - 1))]
     for row in result["rows"]:
-        seeds = row["seeds"]
-        if row not in whole:
-            lines.append((row["row"], *("",) * (len(header) - 3), "exploded", len(seeds)))
+        seeds = _whole(row)
+        lost = len(row["seeds"]) - len(seeds)
+        if not seeds:
+            lines.append((row["row"], *("",) * (len(header) - 3), "exploded", lost))
             continue
         losses = [[seed["course"][i] for seed in seeds] for i in (len(seeds[0]["course"]) // 2, -1)]
         minutes = statistics.mean(seed["seconds"] for seed in seeds) / 60
@@ -168,7 +172,7 @@ def table(result):
             *(spread(values, 3) for values in losses),
             *(_measured(seeds, *which) for which in columns),
             *(_until(seeds, aim) if aim else ()),
-            *(f"{minutes:.1f}", len(seeds)),
+            *(f"{minutes:.1f}", f"{len(seeds)}, {lost} exploded" if lost else len(seeds)),
         ))  # fmt: skip
     return markdown(lines)
 

@@ -55,7 +55,7 @@ class TokenModel(Model):
         check_token_ids(batch.labels, len(self.output_projection.weight.data))
 
     def loss(self, batch, rng=None, *, smoothing=0.0, kappa=0.0, num_tokens=None):
-        """The loss that training lowers, without keeping logits; see :func:`projected_loss`.
+        """The loss that training lowers; see :func:`projected_loss`, whose twins keep no logits.
 
         Args:
             batch: what ``inputs`` asks for, and ``labels``, ids (B, T), what there is to say at

@@ -340,6 +340,18 @@ def test_a_table_says_when_an_aim_was_reached(aim, of, held_out, reached):
     assert row.endswith(f"| {reached} | 4.0 | 2 |")
 
 
+def test_a_row_has_the_means_of_the_seeds_that_did_not_explode_and_counts_the_others():
+    whole = [
+        dict(course=[1.0, loss], parameters=9, steps=80, seconds=240, wrong={"test": loss / 10})
+        for loss in (2.0, 4.0)
+    ]
+    rows = [{"row": "far", "seeds": [{"exploded": True}] * 2}]
+    rows.append({"row": "near", "seeds": [whole[0], {"exploded": True}, whole[1]]})
+    *_, far, near = picture_claims.table({"rows": rows}).splitlines()
+    assert far == "| far |  |  |  |  |  | exploded | 2 |"
+    assert near.endswith("| 3.000 ± 1.414 | 30.00 ± 14.14 | 4.0 | 2, 1 exploded |")
+
+
 def test_courses_of_several_seeds_lie_in_a_band_of_their_deviation():
     courses_of = {"two": [[4, 2], [2, 2]], "one": [[1, 1]]}
     rows = [
