@@ -333,6 +333,7 @@ def test_a_type_that_cannot_train_is_refused(row, dtype):
         new_model(row.config(), device="cpu", dtype=dtype)
 
 
+@of_every_row
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_it_computes_in_its_own_type_throughout(row, dtype):
     model, batch = new_model(row.config(), device="cpu").to("cpu", dtype), row.batch()

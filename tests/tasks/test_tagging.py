@@ -103,7 +103,7 @@ def test_a_smaller_share_of_the_labels_lies_in_a_larger_one(tmp_path):
 def test_an_epoch_has_each_labelled_sentence_once_and_each_epoch_its_own_order(tmp_path):
     out = io.StringIO()
     task = task_of(recipe_for(tmp_path, labelled_share=0.5), out=out)
-    assert "an epoch: 22 of 43 sentences, which have labels, in " in out.getvalue()
+    assert "an epoch: 22 of 43 sentences, which have labels of their words, in " in out.getvalue()
     assert "; 0 words are beyond the context; validation: 20 labels\n" in out.getvalue()
     orders = [[tuple(row) for b in task.batches(e) for row in b.ids.tolist()] for e in (0, 1, 0)]
     assert orders[0] == orders[2] != orders[1]
