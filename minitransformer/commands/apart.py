@@ -117,7 +117,7 @@ def _place(traces):
     """The first line of a file of the learner's in tracebacks that begin with the last call."""
     for path, line in re.findall(r'  File "(.*)", line (\d+)', traces):
         outside = "site-packages" not in path and "<" not in path
-        if outside and not path.startswith((str(PACKAGE), sys.base_prefix)):
+        if outside and not any(map(Path(path).is_relative_to, (PACKAGE, sys.base_prefix))):
             return f" ({Path(path).name}, line {line})"
     return ""
 

@@ -43,6 +43,7 @@ COMMANDS = {
 FAILED = 1  # the command cannot do what it is asked
 PIPE_CLOSED = 141  # what a shell reports of a command whose reader went away, as head does
 
+EMPTY = "'' is empty; give a value, or leave it out"
 TRACEBACK = "MINITRANSFORMER_TRACEBACK"  # in the environment: where errors come from is shown
 PLAIN = "\0"  # before what follows "--" and is no option though it begins with a dash
 
@@ -115,7 +116,7 @@ def _not_empty(convert):
     @functools.wraps(convert)
     def converted(text):
         if not text:
-            raise argparse.ArgumentTypeError("'' is empty; give a value, or leave it out")
+            raise argparse.ArgumentTypeError(EMPTY)
         return convert(text)
 
     return converted
@@ -169,6 +170,8 @@ def _parse(arguments):
     several = [getattr(options, name, None) for name in ("text", "picture", "run_folders")]
     texts = next((texts for texts in several if isinstance(texts, list)), None)
     if texts is not None and not any(text.startswith("-") for text in rest):
+        if "" in rest and texts is not getattr(options, "text", None):
+            commands.choices[command].error(f"one argument more: {EMPTY}")
         texts += rest
     elif rest:
         _refuse(rest, commands.choices.get(command, parser))
@@ -205,11 +208,9 @@ def _asked(options):
 
     Of files no more than whether there is one, for on each machine they may lie elsewhere.
     """
-    from minitransformer.models.registry import KINDS, config_class  # one process does without
-    from minitransformer.tasks.task import task_class
+    from minitransformer.commands.fields import path_fields  # one process does without
 
-    paths = {path for kind in KINDS for path in task_class(config_class(kind)).Data.paths}
-    places = {"recipe", "resume", "run_folder", "pretrained", "text", *paths}
+    places = {"recipe", "resume", "run_folder", "pretrained", "text", *path_fields()}
     asked = {"the command": options.command.split()[1]}
     for name, value in vars(options).items():
         if value is not None and name != "command" and not callable(value):

@@ -49,8 +49,8 @@ def add(parser):
     parser.description = (
         "Score a trained model. The translations of a split are scored by sacreBLEU; a classifier "
         "by how many pictures of a split it gets right; a language model by its perplexity on a "
-        "text. Any other model is validated once more, for which --device, --accelerate and --own "
-        "are."
+        "text. Any other model is validated once more, for which --data-dir, --device, "
+        "--accelerate and --own are."
     )
     add_run_folder(parser)
     what = parser.add_mutually_exclusive_group()
@@ -135,6 +135,8 @@ def _require_used(options, task):
 
 
 def _validate(options, run_folder, task):
+    if options.data_dir and (options.text or options.pictures):
+        options.usage_error("--data-dir is of the run's corpus; leave it out")
     recipe, processes = _recipe(options, run_folder), all_processes()
     corpus = recipe.data.corpus
     split = options.split or task.splits.get(corpus, "validation")

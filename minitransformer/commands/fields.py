@@ -6,7 +6,7 @@ import textwrap
 from functools import cache
 
 from minitransformer.models.registry import DEFAULT, KINDS, config_class
-from minitransformer.tasks.task import TASKS
+from minitransformer.tasks.task import TASKS, task_class
 from minitransformer.training.config import CHOICES, TrainingConfig, settings_of
 from minitransformer.training.recipe import settings
 
@@ -48,11 +48,7 @@ def chosen_fields(options):
 
 def path_fields():
     """The names of those that say where data are, which may be elsewhere when a run goes on."""
-    return {
-        name
-        for name, users in _fields("data").items()
-        if any(name in setting.of.paths for setting in users.values())
-    }
+    return {path for kind in KINDS for path in task_class(config_class(kind)).Data.paths}
 
 
 def _fields(section=None):

@@ -54,7 +54,7 @@ def add(parser):
         "--accelerate",
         action=argparse.BooleanOptionalAction,
         default=False,
-        help="whether to check the faster twins of the layers in their place",
+        help="whether to check the faster twins of the layers in their place (default: no)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.set_defaults(run=run, usage_error=parser.error)
@@ -66,9 +66,8 @@ def _layers():
 
 def run(options):
     """Check what ``options.what`` names; returns the exit status."""
-    of_a_pair = {name: getattr(options, name) for name in ("directions", "timeout")}
-    given = [name for name, value in of_a_pair.items() if value is not None]
-    if given and ":" not in options.what:
+    given = [name for name in ("directions", "timeout") if getattr(options, name) is not None]
+    if given and options.what in ("all", *_layers()):
         options.usage_error(f"{flags(given)}: that is for a pair of your own")
     try:
         checks = _checks(

@@ -1,5 +1,6 @@
 """``minitransformer import``: a run folder made of the weights of others."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def add(parser):
 def run(options):
     """Write the run folder; returns the exit status."""
     source = Path(options.source)
-    name = source.stem if source.suffix in (".bin", ".gguf") else source.resolve().name
+    name = source.stem if source.suffix in (".bin", ".gguf") else Path(os.path.abspath(source)).name
     folder = RunFolder(options.run_folder or RUNS / name, OF_TEXT)
     folder.require_free()
     model, vocabulary = _read(options)

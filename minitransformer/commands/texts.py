@@ -149,7 +149,7 @@ def _prompted():
 
 
 def _typed(prompt):
-    """The next line that is typed; what asks for it is never part of the output."""
+    """The next line that is typed; what asks for it goes into no file."""
     if sys.stdout.isatty():  # where input can edit its line
         return input(prompt)
     print(prompt, end="", file=sys.stderr, flush=True)

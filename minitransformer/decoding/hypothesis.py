@@ -8,7 +8,7 @@ import numpy as np
 
 from minitransformer.core.backend import array_namespace, to_host
 from minitransformer.core.errors import DivergedError, InputError, require_whole
-from minitransformer.data.text.vocabulary import BOS, EOS, PAD
+from minitransformer.data.text.vocabulary import BOS, EOS
 
 DIVERGED = (
     "the model's probabilities are NaN; its weights may be damaged or its training have diverged, "
@@ -102,7 +102,7 @@ def check_lengths(lengths):
         )
 
 
-def word_scores(logits, pad_id=PAD):
+def word_scores(logits, pad_id):
     """What ranks the next tokens, and what makes log P of it: log P = scores − log_total.
 
     Which token is best shows without the subtraction, so only what was chosen needs it.

@@ -91,7 +91,7 @@ def _batches(sources, max_tokens):
     longest_first = sorted(range(len(sources)), key=lambda i: -len(sources[i]))
     batches = []
     while longest_first:
-        count = max(1, max_tokens // max(1, len(sources[longest_first[0]])))
+        count = max(1, max_tokens // len(sources[longest_first[0]]))
         batches.append(longest_first[:count])
         longest_first = longest_first[count:]
     return batches

@@ -19,6 +19,7 @@ result into heads is only another view of it. In the shapes below K is the head 
 
 import math
 
+from minitransformer.core.errors import require_whole
 from minitransformer.core.module import Module, Parameter
 from minitransformer.core.twins import reads_weights, twinned
 from minitransformer.layers.dropout import dropout, dropout_backward
@@ -140,9 +141,12 @@ class MultiHeadAttention(Module):
     """
 
     def __init__(self, d_model, num_heads, rng, *, p=0.0):
-        if num_heads < 1 or d_model % num_heads:
+        require_whole("num_heads", num_heads)
+        if d_model % num_heads:
+            below = d_model - d_model % num_heads
+            near = " or ".join(str(d) for d in (below, below + num_heads) if d)
             raise ValueError(
-                f"d_model={d_model} is not divisible by num_heads={num_heads}; choose a divisor"
+                f"d_model={d_model} is not divisible by num_heads={num_heads}; choose {near}"
             )
         self.w_query = Parameter(glorot_uniform((d_model, d_model), rng))
         self.w_key = Parameter(glorot_uniform((d_model, d_model), rng))

@@ -104,8 +104,8 @@ class BatchNorm(Module):
     """Batch normalisation with its own gain gamma (ones at first) and shift beta (zeros).
 
     In training, that is with a generator, it norms by the batch and notes its statistics; without
-    one by what it has noted. A single row, such as a shard of one example of (B, C) has, tells no
-    variance, nor does none: it is normed as at inference, in training too, and not noted.
+    one by what it has noted. One row, as a shard of one example of (B, C) has, or none tells no
+    variance: it is normed as at inference, in training too, and not noted.
 
     Args:
         channels: C, how many features or channels there are.

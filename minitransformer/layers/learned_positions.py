@@ -46,7 +46,9 @@ def learned_positions_backward(dy, cache):
 
 
 class LearnedPositions(Module):
-    """Adds its own table, drawn as large as the words are, as in Gehring et al.: both have 0.1.
+    """Adds its own table, which should begin as large as the words are.
+
+    In Gehring et al. both have a deviation of 0.1.
 
     Args:
         max_length: how many positions there are.

@@ -91,6 +91,11 @@ class RunPaths:
         sections = {"model": model_config.as_dict(), "recipe": recipe, **begun}
         save_bytes(self.config, f"{json.dumps(sections, indent=1)}\n".encode())
 
+    def save_recipe(self, recipe):
+        """Write another recipe, a dict, such as that of a run whose data have moved."""
+        config, _, begun = self._loaded_config()
+        self.save_config(config, recipe, **begun)
+
     def load_config(self):
         """The configuration of the model and the recipe, a dict.
 

@@ -76,10 +76,10 @@ class Tagging(TextTask):
         self.rows, cut_off = self._encoded(labelled)
         rows, _ = self._encoded(validation)
         self.validation_batches = list(self._batches(rows))
-        labelled_are = "their words" if self.of_words else "the whole"
+        labels = "labels of their words" if self.of_words else "a label each"
         progress.say(
-            f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have labels of "
-            f"{labelled_are}, in {self.num_batches(0):,} batches; {cut_off:,} words are beyond the "
+            f"an epoch: {len(self.rows):,} of {len(examples):,} sentences, which have "
+            f"{labels}, in {self.num_batches(0):,} batches; {cut_off:,} words are beyond the "
             f"context; validation: {sum(b.num_tokens for b in self.validation_batches):,} labels"
         )
         self._note_unlearnable(progress)

@@ -67,6 +67,8 @@ def prepare(job):
         anyway = bool(job.own.wrong) if job.own else None
         begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
         run.save_config(config, recipe.as_dict(), **begun)
+    elif recipe.data != stored.data:  # which have moved
+        run.save_recipe(replace(stored, data=recipe.data).as_dict())
     run.bind(recipe.identity(), texts)
     training = recipe.training
     if job.device != CPU and begun_on == "cpu":  # cut for cores; a GPU shares out a batch by itself

@@ -68,9 +68,11 @@ def test_a_model_without_turns_is_refused_with_what_works(runs, capsys):
     ("Llama-3.2-1B", "Llama-3.2-1B"),
     ("Llama-3.2-1B/", "Llama-3.2-1B"),
     ("tiny.v2.gguf", "tiny.v2"),
+    ("latest", "latest"),  # a link
 ])  # fmt: skip
 def test_a_run_is_called_as_its_source_is(source, name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    Path("latest").symlink_to("elsewhere")
     Path("runs", name).mkdir(parents=True)
     Path("runs", name, "notes").touch()
     assert main(["import", source]) == 1

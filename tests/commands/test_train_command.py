@@ -234,6 +234,9 @@ def test_a_run_goes_on_where_its_data_have_moved_to(recipe, tmp_path, capsys):
     assert train("--resume", run) == 1
     assert "train.de: No such file" in capsys.readouterr().err
     assert train("--resume", run, "--train-source", moved.name) == 0
+    assert main(["evaluate", str(run), "--split", "train"]) == 0  # as does any command after it
+    (run / "model.npz").unlink()
+    assert train("--resume", run) == 0
     assert train("--resume", run, "--data-dir", "x") == 1
     assert "data_dir='x' is for corpus='multi30k'" in capsys.readouterr().err
 

@@ -42,6 +42,8 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("check ex01 --json", 2, "--json goes without an exercise"),
     ("compare RUN --alpha 1 --data-dir x", 2, "--data-dir, --alpha: that is for translations of"),
     ("generate GPT a --anyway", 2, "unrecognized arguments: --anyway"),
+    ("evaluate GPT --text a.txt --data-dir x", 2, "--data-dir is of the run's corpus; leave it"),
+    ("gradcheck my_file.py --timeout 60", 2, "say which function of the file"),
     ("gradcheck relu --directions 2 --timeout 1", 2, "--directions, --timeout: that is for a pair"),
     (f"{NEVER} --n-best 5", 2, "--n-best 5 needs --beam-size 5 or more, and it is 4"),
     ("evaluate RUN --ten-crops", 2, "was trained for translation; leave out --ten-crops$"),
@@ -117,6 +119,7 @@ def test_a_wrong_line_changes_nothing(line, status, says, runs, tmp_path, monkey
     *(["check", "own", *more] for more in ([""], ["--file", ""])),
     ["translate", "run", "--attention", "", "a"],
     ["classify", "run", ""],
+    ["compare", "run", "--alpha", "1", ""],
 ], ids=" ".join)  # fmt: skip
 def test_an_empty_value_as_of_a_variable_that_is_not_set_is_refused(arguments, capsys):
     assert status_of(arguments) == 2

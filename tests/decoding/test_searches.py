@@ -24,7 +24,7 @@ from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 
 from minitransformer import Device
-from minitransformer.data.text.vocabulary import BOS, EOS, UNK
+from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK
 from minitransformer.decoding import (
     IncrementalDecoder,
     beam_search,
@@ -52,7 +52,7 @@ def test_the_models_of_these_tests_end_at_many_lengths_or_not_at_all():
 
 def test_logits_may_be_as_large_as_they_like():
     logits = np.random.default_rng(0).standard_normal((2, 9))
-    near, far = (np.subtract(*word_scores(logits + shift)) for shift in (0.0, 1e4))
+    near, far = (np.subtract(*word_scores(logits + shift, PAD)) for shift in (0.0, 1e4))
     np.testing.assert_allclose(far, near, rtol=1e-10)
 
 

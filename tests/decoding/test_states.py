@@ -57,6 +57,15 @@ def assert_steps_as_the_whole_model(model, reference=None):
 
 
 @every_row
+def test_sentences_may_leave_before_the_first_step(row):
+    model = row.model()
+    decoder, of_one = decoder_for(model, SOURCE), decoder_for(model, SOURCE[1:2])
+    decoder.keep(np.array([1]))
+    ids = np.array([[BOS]])
+    assert_but_for_rounding(decoder.step(ids), of_one.step(ids), additions_of(model))
+
+
+@every_row
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_hypotheses_chosen_at_random_go_on_as_the_whole_model_does(row, dtype, device):
     assert_steps_as_the_whole_model(row.model(device=device, dtype=dtype))

@@ -47,7 +47,7 @@ def test_certainty_costs_nothing_without_smoothing_and_does_not_overflow():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, SMOOTHING])
-def test_a_word_that_is_forbidden_and_any_logits_of_padding_cost_nothing(smoothing):
+def test_a_word_that_is_forbidden_and_infinite_logits_of_padding_cost_nothing(smoothing):
     """Without smoothing, which asks for every word a little."""
     forbidden = LOGITS.copy()
     forbidden[1, 1] = -np.inf, 3e38, *[-np.inf] * 5  # of padding
