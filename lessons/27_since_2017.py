@@ -136,7 +136,7 @@ assert kept / 4 > 10 * counts[0]
 # | biases everywhere | 356,064 | 1.601 ± 0.014 | -0.001 | 1.12 | 1.06 |
 # | no biases | 353,472 | 1.602 ± 0.016 | -0.000 | 1.01 | 1.04 |
 # | own output projection | 362,976 | 1.576 ± 0.035 | -0.026 | 0.99 | 1.00 |
-# | embedding not times √D | 354,912 | 1.937 ± 0.052 | +0.334 | 1.00 | 1.00 |
+# | embedding not times √D | 354,912 | 1.409 ± 0.003 | -0.193 | 1.00 | 1.00 |
 # | as SmolLM2 has it | 312,864 | 1.140 ± 0.006 | -0.462 | 1.14 | 1.35 |
 #
 # With a window a token sees the 16 before it; an output projection of its own is not the embedding, turned around. Each
