@@ -67,7 +67,7 @@ def prepare(job):
         anyway = bool(job.own.wrong) if job.own else None
         begun = dict(begun_on=begun_on, processes=processes.count, anyway=anyway)
         run.save_config(config, recipe.as_dict(), **begun)
-    elif recipe.data != stored.data:  # which have moved
+    elif processes.first(lambda: recipe.data != stored.data):  # where the first has them
         run.save_recipe(replace(stored, data=recipe.data).as_dict())
     run.bind(recipe.identity(), texts)
     training = recipe.training
