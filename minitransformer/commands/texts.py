@@ -141,18 +141,19 @@ def _prompted():
     print("Type a text and press Enter; an empty line or Ctrl-D ends.", file=sys.stderr)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # a slip of the keyboard ends no session
+    screen = sys.stdout if sys.stdout.isatty() else sys.stderr  # no prompt goes into a file
     try:
-        while (text := _typed("> ")).strip():
+        while (text := _typed("> ", screen)).strip():
             yield [text.encode(errors="surrogateescape")]
     except EOFError:
-        print(file=sys.stderr)
+        print(file=screen)
 
 
-def _typed(prompt):
-    """The next line that is typed; what asks for it goes into no file."""
-    if sys.stdout.isatty():  # where input can edit its line
+def _typed(prompt, screen):
+    """The next line that is typed."""
+    if screen is sys.stdout:  # where input can edit its line
         return input(prompt)
-    print(prompt, end="", file=sys.stderr, flush=True)
+    print(prompt, end="", file=screen, flush=True)
     return input()
 
 

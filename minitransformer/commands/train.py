@@ -159,9 +159,12 @@ def _is_at_its_end(job):
     folder.load_chosen()
     undrawn = not all(path.exists() for path in folder.pictures)
     uncertified = job.own and not folder.certificate.exists()
-    if undrawn or uncertified or (folder.path / LOCK).exists() or folder.leftovers():
+    moved = job.recipe.data != Recipe.of_run(folder).data
+    if undrawn or uncertified or moved or (folder.path / LOCK).exists() or folder.leftovers():
         with only_training(folder.path):
             folder.create()  # which removes the leftovers
+            if moved:
+                folder.save_recipe(job.recipe.as_dict())
             if uncertified:
                 folder.require_kept(job.own)
                 _end(job)
@@ -298,7 +301,7 @@ def _new_recipe(options, pretrained):
 
 
 def _absolute(recipe):
-    """The recipe with whole paths, wherever one resumes it."""
+    """The recipe with absolute paths, so that it can be resumed from any folder."""
     paths = {name: getattr(recipe.data, name, "") for name in recipe.data.paths}
     return recipe.with_values({n: str(Path(path).absolute()) for n, path in paths.items() if path})
 

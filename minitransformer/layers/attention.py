@@ -137,7 +137,7 @@ class MultiHeadAttention(Module):
         p: dropout probability of the attention weights.
 
     Raises:
-        ValueError: num_heads does not divide d_model.
+        ValueError: num_heads is less than 1 or does not divide d_model.
     """
 
     def __init__(self, d_model, num_heads, rng, *, p=0.0):

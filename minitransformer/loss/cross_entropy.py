@@ -26,7 +26,8 @@ def cross_entropy(logits, targets, smoothing=0.0, pad_id=0, num_tokens=None):
     """The mean loss and the mean negative log-likelihood of the real targets.
 
     Args:
-        logits: (..., V); −∞ for a word that is forbidden, which a smoothed loss asks for: it is ∞.
+        logits: (..., V); −∞ for a forbidden word. With smoothing, which asks for every word a
+            little, the loss is then ∞.
         targets: integers (...), the ids to predict; ``pad_id`` where there is none, NO_PADDING
             where there is always one. On the host or where the logits are.
         smoothing: ε, 0 ≤ ε < 1.

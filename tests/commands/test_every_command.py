@@ -168,8 +168,8 @@ def test_at_a_terminal_a_prompt_takes_texts_until(
     if to_a_file:  # to which no prompt belongs
         assert (status, out, error) == (0, "".join(printed), f"{asked}> > > {empty}")
     else:
-        assert (status, out) == (0, "".join(f"> {text}" for text in [*printed, ""]))
-        assert error == asked + empty
+        assert (status, out) == (0, "".join(f"> {text}" for text in [*printed, empty]))
+        assert error == asked
 
 
 @of_texts

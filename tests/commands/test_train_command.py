@@ -237,6 +237,9 @@ def test_a_run_goes_on_where_its_data_have_moved_to(recipe, tmp_path, capsys):
     assert main(["evaluate", str(run), "--split", "train"]) == 0  # as does any command after it
     (run / "model.npz").unlink()
     assert train("--resume", run) == 0
+    moved = moved.rename(tmp_path / "again.de")
+    assert train("--resume", run, "--train-source", moved) == 0  # of a run that is over, too
+    assert main(["evaluate", str(run), "--split", "train"]) == 0
     assert train("--resume", run, "--data-dir", "x") == 1
     assert "data_dir='x' is for corpus='multi30k'" in capsys.readouterr().err
 
