@@ -15,6 +15,7 @@ RUNS = {
     "GPT": "generate",
     "BERT": "fill",
     "TAGGER": "tag",
+    "PICTURES": "classify",
 }  # by the command that uses them
 WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; what is said
     # Names that there are not, and what is meant
@@ -67,7 +68,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     *((f"evaluate none --{name} no/such", 2, "'no/such' cannot be written: there is no folder no")
       for name in ("json", "output")),
     # What the program refuses
-    ("evaluate RUN --data-dir x", 1, "data_dir='x' is for corpus='multi30k'"),
+    ("evaluate PICTURES --data-dir x", 1, "data_dir='x' is for corpus='fashion-mnist', 'mnist' or"),
     ("train toy --num-heads 3", 1, "d_model=128 is not divisible by num_heads=3"),
     ("train toy --batch-tokens 0", 1, "batch_tokens=0 must be"),
     ("train toy --corpus paper", 1, "corpus='paper'; choose 'toy', 'multi30k' or 'files'"),
