@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from endless import ENDLESS, STOPPED
 from own_files import TEXT, text_with
 
 from minitransformer.course.answers import find_answers
@@ -95,13 +96,12 @@ def test_what_does_not_fit_a_fact_is_said_and_stops_nothing(own, capsys):
     assert capsys.readouterr().out == f"✗ what is returned fits no fact about relu: {words}\n"
 
 
-def test_a_loop_that_never_ends_is_stopped(own, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.05)
-    own("def relu(x):\n    while True:\n        pass\n")
+def test_a_loop_that_never_ends_is_stopped(own, capsys):
+    own(f"def relu(x):\n    {ENDLESS}\n")
     try_yours("relu", facts)
-    said = capsys.readouterr().out  # it may be stopped as soon as the file is loaded
+    said = capsys.readouterr().out
     assert said.startswith("✗ relu")
-    assert "loop that never ends?" in said
+    assert STOPPED in said
 
 
 def test_what_catches_that_its_time_is_up_is_stopped_a_second_later():
@@ -109,12 +109,26 @@ def test_what_catches_that_its_time_is_up_is_stopped_a_second_later():
         assert signal.getitimer(signal.ITIMER_REAL)[1] == 1
 
 
-def test_a_file_that_never_ends_is_stopped(own, monkeypatch, capsys):
-    monkeypatch.setattr("minitransformer.course.time_limit.LONGEST", 0.05)
-    own("while True:\n    pass\n")
+def test_another_error_that_comes_of_a_stop_is_no_error():
+    with time_limit() as passed:
+        try:
+            exec(ENDLESS)
+        except TimeoutError:
+            raise SystemError from None
+    assert passed == [STOPPED]
+
+
+@pytest.mark.parametrize("error", [TimeoutError, SystemError])
+def test_an_error_that_comes_of_no_stop_is_one(error):
+    with pytest.raises(error), time_limit():
+        raise error
+
+
+def test_a_file_that_never_ends_is_stopped(own, capsys):
+    own(ENDLESS)
     try_yours("relu", facts)
-    assert "loop that never ends?" in capsys.readouterr().out
-    assert "loop that never ends?" in repr(show("relu"))
+    assert STOPPED in capsys.readouterr().out
+    assert STOPPED in repr(show("relu"))
 
 
 def test_a_file_that_the_environment_names_and_is_not_there_is_named(own, monkeypatch, capsys):
