@@ -42,6 +42,7 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train toy --start-over", 2, "--start-over goes with --resume"),
     ("check ex01 --json", 2, "--json goes without an exercise"),
     ("compare RUN --alpha 1 --data-dir x", 2, "--data-dir, --alpha: that is for translations of"),
+    ("compare RUN --device cpu", 2, "--device: that is for translations of"),
     ("generate GPT a --anyway", 2, "unrecognized arguments: --anyway"),
     ("evaluate GPT --text a.txt --data-dir x", 2, "--data-dir is of the run's corpus; leave it"),
     ("gradcheck my_file.py --timeout 60", 2, "say which function of the file"),
