@@ -24,6 +24,7 @@ from minitransformer.evaluation import plots
 from minitransformer.evaluation.scores import paired_bootstrap, sacrebleu_metrics
 from minitransformer.evaluation.tables import aligned, spread
 from minitransformer.inference.translator import Translator
+from minitransformer.parallel.processes import all_processes
 from minitransformer.tasks.splits import load_split
 from minitransformer.tasks.task import run_at, task_class
 from minitransformer.training.comparison import CHANCE, ValidatedRun, grouped
@@ -56,7 +57,7 @@ def add(parser):
         "--json", type=new_file, metavar="FILE", help="write all of it there, curves among it"
     )
     add_device(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error, shared=True)
 
 
 def run(options):
@@ -81,6 +82,8 @@ def run(options):
     content["groups"] = [_as_dict(name, group) for name, group in groups.items()]
     if options.split:
         content["split"] = _bootstrapped(options, runs, pairs)
+    if all_processes().rank:
+        return 0
     if options.picture:
         with errors_named(options.picture):
             curves = {name: [run.validations for run in group] for name, group in groups.items()}

@@ -214,11 +214,11 @@ def _train(job):
                 job.progress.say(f"before: validation {score.label} {value}")
             trainer.train()
     except Stopped as stop:
-        go_on = job.folder.resume_command()
+        go_on = job.folder.resume_command(job.processes.count)
         job.progress.say(f"stopped after step {trainer.step}; go on: {go_on}")
         return exit_status(stop)
     except KeyboardInterrupt as interrupt:  # a second Ctrl-C does not wait for the step to end
-        go_on = job.folder.resume_command()
+        go_on = job.folder.resume_command(job.processes.count)
         job.progress.say(f"stopped; go on from the last checkpoint: {go_on}")
         return exit_status(interrupt)
     finally:
@@ -247,7 +247,7 @@ def _end(job):
             with _explained(job):
                 print(certify(job))
         except KeyboardInterrupt:
-            go_on = job.folder.resume_command()
+            go_on = job.folder.resume_command(job.processes.count)
             job.progress.say(f"the training is whole; its certificate: {go_on}")
             raise
         _draw(job)  # with the curve of the package's

@@ -25,7 +25,8 @@ def clip_scale(norm, max_norm):
         max_norm: the largest norm that is left as it is; infinity leaves every gradient.
 
     Returns:
-        1 up to ``max_norm``, 0 for a norm larger than any number, and NaN for NaN; on the device.
+        1 up to ``max_norm``, 0 for infinity, which norms above 1.8e19 are in float32, and NaN for
+        NaN; on the device.
     """
     if max_norm == math.inf:
         return 1.0

@@ -40,6 +40,7 @@ from minitransformer.runs.checkpoint.folder import (
 from minitransformer.runs.paths import RunPaths
 
 IMPORTED, MERGED = "imported", "merged"
+FROM_A_COPY = "take it from a copy of the run"
 # The origins of parameters that were not trained where they are, and have no score; in words.
 UNSCORED = {IMPORTED: "imported, trained elsewhere", MERGED: "merged, trained in another run"}
 
@@ -229,7 +230,11 @@ class RunParameters(RunPaths):
         try:
             arrays, state = load_checkpoint(path)
         except FileNotFoundError as error:
-            raise RunError(f"{path} is missing; take it from a copy of the run") from error
+            raise RunError(f"{path} is missing; {FROM_A_COPY}") from error
+        except NewerFormatError:
+            raise
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}; {FROM_A_COPY}") from error
         self._require_bound(path, state)
         return arrays, state
 

@@ -71,10 +71,14 @@ class RunPaths:
         """Whether it was begun on the functions in own.py; one laid there later does not count."""
         return self.own.exists() and self._begun().get("anyway", False) is not None
 
-    def resume_command(self):
-        """What to type to go on with the run, in as many processes, and with functions as wrong."""
+    def resume_command(self, processes=None):
+        """What to type to go on with the run, and with functions as wrong.
+
+        Args:
+            processes: in how many; None for as many as it was begun in.
+        """
         begun = self._begun()
-        processes = begun.get("processes")
+        processes = processes or begun.get("processes")
         mpiexec = f"mpiexec -n {processes} " if count(processes) and processes > 1 else ""
         own = f" --own {shlex.quote(str(self.own))}" if self.is_trained_on_own() else ""
         anyway = " --anyway" if own and begun.get("anyway") is True else ""

@@ -219,7 +219,7 @@ def one_pass(model, batches, workers=ONE_WORKER, count=lambda logits, labels: 0)
         model: with ``inputs`` and ``logits``, as a TokenModel has them.
         batches: with ``labels`` and ``num_tokens``, and with ``pad_id``, the label where there is
             nothing to say, if that may be.
-        workers: Workers that share the batches, each cut into as many parts as in a training.
+        workers: Workers that share the batches, each cut into as many parts as these are.
         count: a function of the logits (B, ..., V) of a part and its labels (B, ...).
 
     Returns:

@@ -51,7 +51,7 @@ class TrainingConfig(Settings):
         warmup_steps: steps until then.
         label_smoothing: ε of the loss.
         consistency: weight of the R-Drop loss; 0 turns it, and the second pass, off.
-        clip_norm: largest norm of the gradient; 0 (or inf) turns clipping off.
+        clip_norm: largest norm of the gradient; 0 turns clipping off.
         subword_dropout: probability of not merging two subwords (BPE-dropout).
         patience: epochs without a better validation score after which to stop; 0 is never.
         average: epochs, at most, whose parameters to average at the end, if that scores better.
@@ -87,7 +87,7 @@ class TrainingConfig(Settings):
     warmup_steps: int = positive(800)
     label_smoothing: float = share(0.1)
     consistency: float = not_negative(0.0)
-    clip_norm: float = not_negative(1.0, at_most(math.inf))
+    clip_norm: float = not_negative(1.0)
     subword_dropout: float = share(0.0)
     patience: int = not_negative(0)
     average: int = positive(5)

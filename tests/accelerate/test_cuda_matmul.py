@@ -42,10 +42,10 @@ def test_operands_may_lie_in_memory_in_any_way(gpu, of_a, of_b, dtype):
             assert np.array_equal(to_host(c), a @ b)
 
 
-@pytest.mark.parametrize(("m", "n"), [(0, 3), (3, 0)])
-def test_no_rows_or_no_columns_make_an_empty_product(gpu, m, n):
-    a, b = (gpu.device.asarray(integers(*shape)) for shape in ((2, m, 4), (2, 4, n)))
-    assert matmul(a, b).shape == (2, m, n)
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 4, 3), (3, 4, 0), (3, 0, 5)])
+def test_no_rows_or_no_columns_make_an_empty_product_and_nothing_between_makes_zeros(gpu, m, k, n):
+    a, b = (gpu.device.asarray(integers(*shape)) for shape in ((2, m, k), (2, k, n)))
+    assert np.array_equal(to_host(matmul(a, b)), np.zeros((2, m, n)))
 
 
 def test_transposed_operands_are_not_copied(shim, monkeypatch):

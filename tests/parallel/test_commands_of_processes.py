@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -71,6 +72,15 @@ def test_a_run_is_scored_as_by_one_process(whole, alone, tmp_path):
     scores = (json.loads((tmp_path / f"{count}.json").read_text())["scores"] for count in (1, 2))
     assert printed[0] == printed[1]
     assert next(scores) == next(scores)
+
+
+def test_runs_are_compared_as_by_one_process(whole, alone, tmp_path):
+    other = shutil.copytree(whole, tmp_path / "other")
+    compare = "compare", whole, other, "--split", "validation", "--json"
+    printed = alone(*compare, tmp_path / "1.json"), run(2, *compare, tmp_path / "2.json")[0]
+    splits = (json.loads((tmp_path / f"{count}.json").read_text())["split"] for count in (1, 2))
+    assert printed[0] == printed[1]
+    assert next(splits) == next(splits)
 
 
 def test_pictures_are_classified_and_counted_as_by_one_process(alone, tmp_path):

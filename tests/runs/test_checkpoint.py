@@ -169,7 +169,9 @@ def test_wherever_the_disk_is_full_the_earlier_checkpoint_stays_and_nothing_else
     """Also in the middle of a write."""
     before, size = saved.read_bytes(), saved.stat().st_size
     takes = sum(array.nbytes for array in ARRAYS.values())
-    told = rf"01\.npz could not be written: File too large; .* It takes {takes} bytes: make room"
+    told = (
+        rf"01\.npz could not be written: File too large; .* It takes about {takes} bytes: make room"
+    )
     for room in [*range(0, size, 97), size - 1]:
         with full_disk(room), pytest.raises(CheckpointError, match=told):
             save_checkpoint(saved, ARRAYS, STATE | {"step": 1235})
@@ -195,13 +197,14 @@ def test_a_failure_at_the_end_leaves_the_earlier(function, failure, told, saved,
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match=r"gone.*No such file"):
+    with pytest.raises(CheckpointError, match=r"gone.*No such file.* before is untouched$"):
         save_checkpoint(tmp_path / "gone" / "a.npz", {}, {})
 
 
 def test_what_it_takes_is_said_in_millions_of_bytes(tmp_path):
-    with pytest.raises(CheckpointError, match=r"It takes 1\.5 MB: make room"):
-        save_checkpoint(tmp_path / "gone" / "a.npz", {"w": np.zeros(1_500_000, np.uint8)}, {})
+    w = np.zeros(1_500_000, np.uint8)
+    with full_disk(99), pytest.raises(CheckpointError, match=r"It takes about 1\.5 MB: make room"):
+        save_checkpoint(tmp_path / "a.npz", {"w": w}, {})
 
 
 def test_the_file_is_flushed_before_its_name_and_its_name_before_the_return(tmp_path, monkeypatch):
@@ -459,7 +462,7 @@ def bomb_of_a_list(path):
 
 LONG_HEADER = b"\x93NUMPY\x01\x00" + (9991).to_bytes(2, "little") + b"-" * 9990 + b"1"
 PLAIN, LIST = "only plain numbers", "its list"
-NO_CHECKPOINT = r"001\.npz is no checkpoint, or a damaged one.*choose an earlier one"
+NO_CHECKPOINT = r"001\.npz is no checkpoint, or a damaged one: "
 FOREIGN = [
     *((written(content), NO_CHECKPOINT) for content in (
         b"", b"PK", b"\x89PNG\r\n\x1a\n" * 99, b"Ein Mann.\n", np.random.default_rng(0).bytes(5000),

@@ -67,6 +67,7 @@ def test_the_command_that_resumes_asks_for_what_the_run_was_begun_with(run):
     assert run.resume_command() == plain
     run.save_config(small_config(), {}, processes=3, anyway=True)
     assert run.resume_command() == f"mpiexec -n 3 {plain}"
+    assert run.resume_command(1) == plain
     run.own.touch()
     assert run.resume_command() == f"mpiexec -n 3 {plain} --own {run.own} --anyway"
     run.save_config(small_config(), {}, processes="4; rm -r .", anyway="no")

@@ -60,6 +60,8 @@ def projected_loss(x, weight, targets, smoothing=0.0, kappa=0.0, pad_id=0, num_t
         x_part = rows[:, part].reshape(-1, x.shape[-1])  # (passes n, D)
         dweight_of_part = matmul(z.reshape(-1, len(weight)).T, x_part)  # (V, D)
         dweight = dweight_of_part if dweight is None else dweight + dweight_of_part
+    if dweight is None:
+        dweight = xp.zeros(weight.shape, x.dtype)
     sums = losses.sum(axis=1)
     return (sums[0], sums[1]), (dx.reshape(x.shape), dweight)
 

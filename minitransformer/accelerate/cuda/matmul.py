@@ -70,7 +70,10 @@ def matmul(a, b):
         raise ValueError(f"a of shape {a.shape} and b of shape {b.shape} do not match")
     if a.dtype != b.dtype or a.dtype not in REAL:
         raise TypeError(f"expected two arrays of float32 or float64, got {a.dtype} and {b.dtype}")
-    c = array_namespace(a).empty((*batch, m, n), a.dtype)
+    xp = array_namespace(a)
+    if not k:  # of which cuBLAS makes nothing
+        return xp.zeros((*batch, m, n), a.dtype)
+    c = xp.empty((*batch, m, n), a.dtype)
     if c.size:
         # cuBLAS counts by columns, and what is C by rows is Cᵀ = Bᵀ Aᵀ by columns.
         _multiply(n, m, k, _operand(b), _operand(a), c, c.size // (m * n))

@@ -119,7 +119,7 @@ def require_size(where, config, arrays):
     if described != held:
         raise CheckpointError(
             f"{where} is of another model: it holds {held:,} parameters, and the configuration is "
-            f"of {described:.3g}; take both from one run"
+            f"of {described:,}; take both from one run"
         )
 
 

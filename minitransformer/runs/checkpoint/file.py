@@ -15,6 +15,7 @@ each member), and the list in ``checkpoint.json`` must be exactly what is there.
 unpickled, and no memory is taken because a file says so.
 """
 
+import errno
 import json
 import math
 import os
@@ -31,6 +32,7 @@ from minitransformer.core.regular_file import IrregularFileError, open_regular, 
 
 FORMAT = "minitransformer checkpoint"
 VERSION = 1
+NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG  # on the disk, of a user, in a file
 MANIFEST = "checkpoint.json"
 MOST_JSON = 10**7  # bytes of checkpoint.json: no model has so many arrays
 
@@ -66,12 +68,12 @@ def save_checkpoint(path, arrays, state):
         with written_whole(path) as file:
             _write(file, manifest, arrays)
     except OSError as error:
-        size = sum(array.nbytes for array in arrays.values())
-        takes = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size:,} bytes"
-        raise CheckpointError(
-            f"{path} could not be written: {error.strerror or error}; what was there before is "
-            f"untouched. It takes {takes}: make room for it, or choose another folder"
-        ) from error
+        words = f"{error.strerror or error}; what was there before is untouched"
+        if error.errno in NO_ROOM:
+            size = sum(array.nbytes for array in arrays.values())
+            takes = f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size:,} bytes"
+            words += f". It takes about {takes}: make room for it, or choose another folder"
+        raise CheckpointError(f"{path} could not be written: {words}") from error
     _flush_folder(path.parent)
 
 
@@ -144,9 +146,7 @@ def _damage_named(path):
     except (NewerFormatError, MemoryError):  # neither says that the file is damaged
         raise
     except Exception as error:  # zipfile meets damage with any of a dozen types
-        raise CheckpointError(
-            f"{path} is no checkpoint, or a damaged one: {error}; choose an earlier one"
-        ) from error
+        raise CheckpointError(f"{path} is no checkpoint, or a damaged one: {error}") from error
 
 
 def _manifest_of(arrays, state):

@@ -1,4 +1,4 @@
-// training/adam.py over flat arrays of `size` numbers.
+// optim/adam.py over flat arrays of `size` numbers.
 
 // The factor of the gradient is scale, times *scale_there where that is not null: what clipping
 // gives is never read by the host. rate = eta / (1 - beta_1^t), correction = 1 / (1 - beta_2^t).
