@@ -1,8 +1,9 @@
 """What a case is, and the sizes, ids and masks that the layers and models are checked on.
 
-The sizes differ from one another, so that a diagnosis can tell them apart. Where a feed-forward
-network is involved its ReLUs are kept away from their kinks by construction: all |x W_1| < 0.9 and
-b_1 = ±1 (:func:`away_from_kinks`), so that a central difference never crosses one.
+The sizes differ from one another, but for K = D / H, so that a diagnosis can tell them apart. Where
+a feed-forward network is involved its ReLUs are kept away from their kinks by construction: all
+|x W_1| < 0.9 and b_1 = ±1 (:func:`away_from_kinks`), so that a central difference never crosses
+one.
 """
 
 from collections.abc import Callable

@@ -183,7 +183,7 @@ class StatesAndLast(Module):
         state = [s for s in (h, c) if s is not None]
         (y, *last), cache = self.layer.forward(x, *state, mask=mask)
         together = array_namespace(x).concatenate([y, *(s[:, None] for s in last)], axis=1)
-        return together, (y.shape[1], cache)  # (B, T + 1 or T + 2, D)
+        return together, (y.shape[1], cache)  # (B, T + 1 or T + 2, K or 2 K)
 
     def backward(self, dy, cache):
         length, cache = cache

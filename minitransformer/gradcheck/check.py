@@ -5,6 +5,7 @@ backward that returns zeros passes for softmax and LayerNorm, whose outputs have
 """
 
 import time
+from numbers import Integral
 
 import numpy as np
 
@@ -48,10 +49,10 @@ def check_pair(
         backward: ``backward(dy, cache) -> gradients`` in the order of the inputs, None for an
             input that has none; trailing ones that have none may be left off. A single gradient
             need not be in a tuple.
-        inputs: float64 arrays, which are checked; anything else passes through. They are handed
-            over read-only, as is dy.
+        inputs: float64 arrays, which are checked; integers, booleans and whatever else holds no
+            floats pass through. They are handed over read-only, as is dy.
         names: of the inputs; by default those of the parameters of ``forward``.
-        tolerance: largest relative error of an entry called right.
+        tolerance: largest relative error of an entry called right, beyond its rounding noise.
         directions: None compares every entry; a number k compares the slopes along k random
             directions of each tensor, which is enough for large ones.
         seed: of the upstream gradient and the directions, 0 or more.
@@ -66,8 +67,12 @@ def check_pair(
             check, or it would take too long.
     """
     start = time.perf_counter()
-    if directions is not None and directions < 1:
-        raise CheckError(f"directions={directions}; choose 1 or more, or None for every entry")
+    if not (directions is None or (isinstance(directions, Integral) and directions >= 1)):
+        raise CheckError(
+            f"directions={directions!r}; choose a whole number, 1 or more, or None for every entry"
+        )
+    if not (isinstance(seed, Integral) and seed >= 0):
+        raise CheckError(f"seed={seed!r}; choose a whole number, 0 or more")
     for called, function in (("forward", forward), ("backward", backward)):
         if not callable(function):
             raise CheckError(f"{called} is {function!r}; hand over a function")

@@ -4,7 +4,7 @@ The file defines
 
     my_norm(*inputs) -> (y, cache)
     my_norm_backward(dy, cache) -> gradients, in the order of the inputs, None for what has none
-    my_norm_inputs(rng) -> inputs, a tuple of float64 arrays; other arguments pass unchecked
+    my_norm_inputs(rng) -> inputs, a tuple of float64 arrays; integers, booleans and strings pass
 """
 
 import difflib

@@ -24,6 +24,11 @@ from minitransformer.gradcheck.report import CheckError
 # Folders whose code calls what is checked, or wraps it: no line of theirs is a learner's mistake.
 OURS = tuple(str(Path(__file__).parents[1] / room) for room in ("gradcheck", "course/exercises"))
 
+NOT_TO_BE_WRITTEN = (
+    "; it must not write to what it is given, nor to a view such as np.broadcast_to and "
+    "np.diagonal return: copy first"
+)
+
 
 class Pair:
     """Forward and backward, and what is asked of their results.
@@ -109,7 +114,7 @@ def call(what, function, *arguments):
     except (Exception, SystemExit, GeneratorExit) as error:  # it may fail in any way
         words = _words(error)
         written = "read-only" in words
-        hint = "; it must not write to what it is given" if written else _shapes(error)
+        hint = NOT_TO_BE_WRITTEN if written else _shapes(error)
         raise CheckError(
             f"{what} raised {type(error).__name__}: {words}{_place(error)}{hint}"
         ) from error
@@ -168,7 +173,8 @@ def positions_to_check(inputs, names):
     """Where the float64 arrays are.
 
     Raises:
-        CheckError: there is none; or one is empty, of another floating type, or inside of a list.
+        CheckError: there is none; or one is empty, not finite, of another floating type, or inside
+            of a list.
     """
     positions = []
     for i, (x, name) in enumerate(zip(inputs, names, strict=True)):
@@ -176,6 +182,10 @@ def positions_to_check(inputs, names):
             _refuse_arrays_inside(x, name)
         elif x.dtype == np.float64 and x.size == 0:
             raise CheckError(f"{name} has no entries, its shape is {x.shape}")
+        elif x.dtype == np.float64 and not np.isfinite(x).all():
+            raise CheckError(
+                f"{name} holds NaN or infinity, where there is no gradient; a mask can be booleans"
+            )
         elif x.dtype == np.float64:
             positions.append(i)
         elif x.dtype.kind == "f":
@@ -183,7 +193,14 @@ def positions_to_check(inputs, names):
                 f"{name} is {x.dtype}; central differences need float64: .astype(np.float64)"
             )
     if not positions:
-        raise CheckError("no input is a float64 array: there is nothing to check")
+        given = ", ".join(
+            f"{name} is {x.dtype if is_array(x) else f'a {type(x).__name__}'}"
+            for name, x in zip(names, inputs, strict=True)
+        )
+        raise CheckError(
+            f"no input is a float64 array: there is nothing to check ({given}); make one of them, "
+            "np.array(..., dtype=np.float64)"
+        )
     return positions
 
 
@@ -198,7 +215,9 @@ def _refuse_arrays_inside(x, name):
 
 def arrays_in(value):
     """Yield the arrays in tuples, lists, dicts and dataclasses, however deep."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        yield from arrays_in(value.ravel().tolist())
+    elif isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, dict):
         yield from arrays_in(list(value.values()))
@@ -206,7 +225,7 @@ def arrays_in(value):
         for inner in value:
             yield from arrays_in(inner)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from arrays_in(list(vars(value).values()))
+        yield from arrays_in([getattr(value, f.name, None) for f in dataclasses.fields(value)])
 
 
 def _as_array(value, who, what):

@@ -21,10 +21,12 @@ class TensorReport:
         error: where wrong, the difference at the worst entry over the larger of its two values,
             infinite where shapes differ or an entry is not finite; else the largest difference over
             the largest entry.
-        index, analytic, numeric: the worst entry and its two values; None where shapes differ or
-            not the values are wrong, but how they came about.
+        index, analytic, numeric: the worst entry and its two values, or the worst direction and
+            its two slopes; None where shapes differ or not the values are wrong, but how they came
+            about.
         diagnosis: what looks wrong or is missing, in words; empty when right.
         vacuous: whether both gradients are zero everywhere, which proves little.
+        slopes: whether slopes along directions were compared.
     """
 
     name: str
@@ -35,6 +37,7 @@ class TensorReport:
     numeric: float | None
     diagnosis: str = ""
     vacuous: bool = False
+    slopes: bool = False
 
     @property
     def right(self):
@@ -49,9 +52,12 @@ class TensorReport:
             return f"  cannot be told  {self.name}: {self.diagnosis}"
         lines = [f"  WRONG  {self.name}: {self.diagnosis}"]
         if self.index is not None:
+            at = f"at index {self.index}: yours"
+            if self.slopes:
+                at = f"along direction {self.index[0]}: your slope"
             lines.append(
-                f"         relative error {self.error:.1e}, worst at index {self.index}: "
-                f"yours {self.analytic:.9g}, numeric {self.numeric:.9g}"
+                f"         relative error {self.error:.1e}, worst {at} {self.analytic:.9g}, "
+                f"numeric {self.numeric:.9g}"
             )
         return "\n".join(lines)
 

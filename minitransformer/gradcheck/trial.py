@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
 from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
 from minitransformer.gradcheck.evidence import Evidence
-from minitransformer.gradcheck.faults import RIGHT_HERE, UNSTEADY, nowhere
+from minitransformer.gradcheck.faults import PLAIN, RIGHT_HERE, UNSTEADY, nowhere
 from minitransformer.gradcheck.pair import OutOfTime, Pair, read_only, unheard
 from minitransformer.gradcheck.report import RIGHT, WRONG, CheckError, TensorReport
 from minitransformer.gradcheck.verdict import Finding, Probe, judge
@@ -18,6 +18,8 @@ from minitransformer.gradcheck.verdict import Finding, Probe, judge
 FEWER_BITS = (
     "it is {0}, though all that went in is float64: is something rounded to {0} on the way?"
 )
+A_LITTLE = 1 / 32  # by which inputs are moved off a kink
+WAYS = 5  # in which they are moved, and back: so that they show some of its slopes
 LARGE = 100  # size of an entry above which an input is named as the likely source of rounding
 
 
@@ -61,8 +63,12 @@ class Trial:
         for name in self.gradients:
             given, probe = self._given(name), self._probe(name)
             if given.shape == probe.x.shape:
-                rounded = partial(self._is_rounding, name)
-                findings[name] = judge(name, probe, given, tolerance, rounded, self._advice)
+                asked = (
+                    partial(self._is_rounding, name),
+                    self._advice,
+                    cache(partial(self._nearby, name)),
+                )
+                findings[name] = judge(name, probe, given, tolerance, *asked)
             elif not self.along:
                 findings[name] = Finding(given, probe.numeric(), probe.floor(), tolerance)
         tensors = [self._report(name, findings) for name in self.gradients]
@@ -82,13 +88,19 @@ class Trial:
         verdict, cause, error = finding.verdict, finding.untold, finding.error()
         if verdict == WRONG:
             cause = self._cause(name, findings)
-        elif fault := self.faults.get(name) or (self.wrong_elsewhere(name) and RIGHT_HERE):
+        elif fault := self.faults.get(name) or self._wrong_elsewhere(name, finding):
             return TensorReport(called, WRONG, error, None, None, None, fault)
         elif _in_fewer_bits(given):
             verdict, cause = WRONG, FEWER_BITS.format(given.dtype)
         values = (float(array[finding.index]) for array in (finding.analytic, finding.numeric))
         vacuous = finding.vacuous and verdict == RIGHT
-        return TensorReport(called, verdict, error, finding.index, *values, cause, vacuous)
+        slopes = bool(self.along)
+        return TensorReport(called, verdict, error, finding.index, *values, cause, vacuous, slopes)
+
+    def _wrong_elsewhere(self, name, finding):
+        """What is wrong with a gradient that is right here, in words, or nothing."""
+        at_edge = finding.at_edge  # as other inputs may well be, too
+        return RIGHT_HERE if not at_edge and self.wrong_elsewhere(name) else ""
 
     def _cause(self, name, findings):
         given = self.gradients[name]
@@ -129,6 +141,20 @@ class Trial:
         _, (_, cache) = self.pair.forward(self.inputs)
         gradient = self.pair.backward(read_only(dy), cache)[name]
         return np.zeros_like(self.named()[name]) if gradient is None else gradient
+
+    def _nearby(self, name):
+        """Findings for a gradient on inputs that are moved a little, each way."""
+        rng, found = np.random.default_rng(2017), []
+        for _ in range(WAYS):
+            by = [rng.uniform(-A_LITTLE, A_LITTLE, self.inputs[i].shape) for i in self.pair.checked]
+            for sign in (1, -1):
+                inputs = self.named()
+                for i, move in zip(self.pair.checked, by, strict=True):
+                    inputs[self.pair.names[i]] = self.inputs[i] + sign * move
+                if evidence := self._again(name, inputs, self.dy):
+                    sides = evidence.analytic, evidence.numeric, evidence.noise
+                    found.append(Finding(*sides, PLAIN))
+        return found
 
     def _advice(self):
         """What to change where rounding hides a gradient."""

@@ -108,7 +108,8 @@ class Probe:
         for index in map(tuple, np.argwhere(finding.wrong())):
             self.refine(finding, index, tolerance / 10)
             if np.isfinite(finding.difference()[index]) and finding.wrong()[index]:
-                return not self._between(index, finding.analytic[index], tolerance)
+                between = self._between(index, finding.analytic[index], tolerance)
+                return not (between or self._jump(index))
         return False
 
     def _between(self, index, value, tolerance):
@@ -125,31 +126,48 @@ class Probe:
         """The slopes just before and just after x."""
         return one_sided_slopes(self.output, self.x, self.y, direction, self.dy, step)
 
-    def kink(self, name, index, value):
+    def kink(self, name, index, value, nearby):
         """In words, if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
 
-        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along.
+        Args:
+            nearby: as for :func:`judge`.
         """
-        if self.along is not None:
+        slopes = self._jump(index)
+        if not slopes:
             return ""
-        step = step_for(self.x[index])
-        try:
-            before, after = self._one_sided(index, step)
-            jump = abs(after - before)
-            margin = 1e-3 * max(abs(before), abs(after)) + 8 * rounding(self.y, self.dy) / step
-            lowest, highest = sorted((before, after))
-            if not (jump > margin and lowest - margin < value < highest + margin):
-                return ""
-            nearer_before, nearer_after = self._one_sided(index, step / 8)
-        except CheckError:  # an end of where forward is defined is nearer than that
+        before, after = slopes
+        margin = 1e-3 * np.abs(slopes).max() + self._noise(index)
+        between = min(slopes) - margin < value < max(slopes) + margin
+        if not (between or _chosen(value, index, slopes, nearby())):
             return ""
-        if not abs(nearer_after - nearer_before) > jump / 2:
-            return ""
+        at = f"along direction {index[0]}"
+        if self.along is None:
+            at = f"at index {index}, value {self.x[index]:.3g}"
         return (
-            f"{name} has a kink at index {index}, value {self.x[index]:.3g}: its slope jumps "
-            f"from {before:.4g} to {after:.4g}, as that of a ReLU does at 0, and neither is "
-            "wrong; move the inputs away from it"
+            f"{name} has a kink {at}: its slope jumps from {before:.4g} to {after:.4g}, as that "
+            "of a ReLU does at 0, and neither is wrong; move the inputs away from it"
         )
+
+    def _jump(self, index):
+        """The slopes just before and just after x, where there is a kink between; else nothing.
+
+        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along, and
+        that of rounding grows.
+        """
+        direction, step = self._direction(index), step_for(self._size(index))
+        try:
+            before, after = self._one_sided(direction, step)
+            jump = abs(after - before)
+            if not jump > 1e-6 * max(abs(before), abs(after)) + self._noise(index):
+                return ()
+            nearer_before, nearer_after = self._one_sided(direction, step / 8)
+        except CheckError:  # an end of where forward is defined is nearer than that
+            return ()
+        return (before, after) if 0.5 < abs(nearer_after - nearer_before) / jump < 2 else ()
+
+    def _noise(self, index):
+        """What rounding of the outputs may make of a one-sided slope."""
+        return 8 * rounding(self.y, self.dy) / step_for(self._size(index))
 
     def end(self, name, index):
         """In words, on which side of x at ``index`` forward is not defined any more."""
@@ -226,7 +244,7 @@ class Finding:
         return np.inf if np.isnan(error) else error
 
 
-def judge(name, probe, gradient, tolerance, is_rounding, advice):
+def judge(name, probe, gradient, tolerance, is_rounding, advice, nearby):
     """Compare ``gradient``, of the shape of the input, with central differences.
 
     Args:
@@ -236,6 +254,8 @@ def judge(name, probe, gradient, tolerance, is_rounding, advice):
         tolerance: largest relative error of an entry called right.
         is_rounding: says, when it is called, whether the gradient is nothing but rounding.
         advice: says, when it is called, what to change where rounding hides the gradient.
+        nearby: returns, when it is called, Findings on inputs that are moved a little: what is at
+            a kink here is not there.
 
     Returns:
         Finding
@@ -245,7 +265,7 @@ def judge(name, probe, gradient, tolerance, is_rounding, advice):
         finding.verdict = WRONG
         finding.index = _first(~np.isfinite(finding.analytic))
         return finding
-    wrong, excuses = _settle(name, probe, finding)
+    wrong, excuses = _settle(name, probe, finding, nearby)
     if wrong:
         finding.verdict = WRONG
         finding.index = max(wrong, key=lambda index: finding.difference()[index])
@@ -270,7 +290,7 @@ def judge(name, probe, gradient, tolerance, is_rounding, advice):
     return finding
 
 
-def _settle(name, probe, finding):
+def _settle(name, probe, finding, nearby):
     """Refine what the first look leaves open; returns the wrong indices and the excuses.
 
     An excuse says why an entry has no one slope; that entry then counts as equal.
@@ -288,13 +308,27 @@ def _settle(name, probe, finding):
             continue
         defined = not np.isnan(finding.numeric[index])
         value = finding.analytic[index]
-        excuse = probe.kink(name, index, value) if defined else probe.end(name, index)
+        excuse = probe.kink(name, index, value, nearby) if defined else probe.end(name, index)
         if excuse:
             excuses.append(excuse)
             finding.numeric[index], finding.floor[index] = finding.analytic[index], np.inf
         else:
             wrong.append(index)
     return wrong, excuses
+
+
+def _chosen(value, index, slopes, nearby):
+    """Whether ``value`` may be a choice among the slopes where several kinks lie at one place.
+
+    Where an entry moves many ReLUs off 0, that of a backward that takes all their slopes for 0 need
+    not lie between those on either side. But it is right nearby, and there are slopes like it.
+    """
+    if sum(finding.wrong()[index] for finding in nearby) >= len(nearby) / 2:
+        return False
+    slopes = [*slopes, *(finding.numeric[index] for finding in nearby)]
+    lowest, highest = min(slopes), max(slopes)
+    more = 2 * (highest - lowest)  # as these are a few of many
+    return lowest - more < value < highest + more
 
 
 def _first(mask):

@@ -27,6 +27,30 @@ def test_a_slip_has_its_cause_named_and_no_other(pair):
     assert found.judged(pair.tag) != "wrongly named"
 
 
+@pytest.mark.parametrize("factor", [1.01, 1.5])
+def test_where_all_have_one_factor_it_is_that_and_not_one_of_each(factor):
+    x = np.random.default_rng(0).uniform(10, 11, (4, 5))
+    (tensor,) = check_pair(
+        lambda x: (1 / (1 + np.exp(-x)), x),
+        lambda dy, x: factor * dy * np.exp(-x) / (1 + np.exp(-x)) ** 2,
+        (x,),
+    ).tensors
+    assert f"it is {factor:g} times too large" in tensor.diagnosis
+
+
+@pytest.mark.parametrize(("forward", "backward", "says"), [
+    (lambda logits: (np.tanh(logits), np.tanh(logits)), lambda dy, y: dy * (1 - np.tanh(y) ** 2),
+     "the derivative is taken at y; it has to be taken at logits"),
+    (lambda y: (np.tanh(y), y), lambda dy, y: dy * (1 - y * y),
+     "dy times (1 − the output²)"),
+    (lambda exact: (np.tanh(exact), exact),
+     lambda dy, x: dy * (1 - np.tanh(x) ** 2) * np.where(x > 0, np.exp(x), 1), "exact is positive"),
+], ids=["another name", "an input y", "x in the name"])  # fmt: skip
+def test_a_cause_calls_the_inputs_by_their_names(forward, backward, says):
+    (tensor,) = check_pair(forward, backward, (X,)).tensors
+    assert says in tensor.diagnosis
+
+
 def normed(x, gain):
     x_hat = (x - x.mean(axis=-1, keepdims=True)) / x.std(axis=-1, keepdims=True)
     return x_hat * gain, (x_hat, x.std(axis=-1, keepdims=True), gain)

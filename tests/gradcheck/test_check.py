@@ -55,6 +55,7 @@ def test_a_pair_is_right_or_wrong_entry_by_entry_and_along_directions(directions
     assert report.max_error < 1e-9
     assert str(report).startswith("  right  dx: relative error ")
     report = check_pair(square, lambda dy, x: 3 * x * dy, (X,), directions=directions)
+    assert f"worst {'along direction' if directions else 'at index'} " in str(report)
     assert not report
     assert report.tensors[0].diagnosis == "it is 1.5 times too large"
 
@@ -214,7 +215,13 @@ W = [X + 1, X]
     (square, lambda dy, x: (dy for _ in "x"), X,
      "backward returned a generator; return the gradients as a tuple, in the order of"),
     (relu, relu_backward, -np.abs(X) - 1, "every gradient is zero"),
-    (square, square_backward, ([1.0, 2.0],), "no input is a float64 array"),
+    (square, square_backward, ([1.0, 2.0],),
+     "no input is a float64 array: there is nothing to check (x is a list); make one of them"),
+    (square, square_backward, np.arange(3), "(x is int64)"),
+    (lambda x, m: (x + m, x), lambda dy, x: (dy, dy), (X, np.where(X > 0, 0, -np.inf)),
+     "m holds NaN or infinity, where there is no gradient; a mask can be booleans"),
+    (lambda x: (x.sum(0), x), lambda dy, x: np.broadcast_to(dy, X.shape).__imul__(2), X,
+     "nor to a view such as np.broadcast_to and np.diagonal return"),
     (square, square_backward, np.zeros((0, 3)), "x has no entries, its shape is (0, 3)"),
     (square, square_backward, X.astype(np.float32), "x is float32; central differences"),
     (lambda x, w: (x * w[0] + w[1], w), lambda dy, w: (dy * w[0], w), (X, W),

@@ -3,6 +3,7 @@
 import re
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -113,6 +114,23 @@ def test_a_wrong_shape_is_told_at_once_along_directions():
     assert len(calls) < 10
 
 
+@dataclass(slots=True)
+class Kept:
+    x: np.ndarray
+
+
+@pytest.mark.parametrize("keep", [Kept, lambda x: np.array([x, None], dtype=object)])
+def test_a_cache_may_keep_arrays_in_whatever_holds_some(keep):
+    def backward(dy, cache):
+        x = cache.x if isinstance(cache, Kept) else cache[0]
+        dx = 2 * x * dy
+        x[...] = 0
+        return dx
+
+    (tensor,) = check_pair(lambda x: (x * x, keep(x.copy())), backward, (X,)).tensors
+    assert "backward writes to its cache" in tensor.diagnosis
+
+
 @pytest.mark.usefixtures("clock")
 def test_what_a_first_call_takes_longer_does_not_count():
     waited = []
@@ -194,6 +212,64 @@ def test_whatever_a_module_makes_of_a_gradient_is_wrong_in_words(gradient, cause
     dx, dgain = check_module(Scale(gradient), X).tensors
     assert dx.right
     assert dgain.diagnosis.startswith(cause)
+    assert ("relative error" in str(dgain)) == (cause != REPLACES)  # as its values are right
+
+
+def test_nan_in_a_gradient_is_not_called_replaced():
+    gradient = Scale(lambda grad, dgain: np.add(grad, np.nan * dgain.sum(0), out=grad))
+    _, dgain = check_module(gradient, X).tensors
+    assert "NaN" in dgain.diagnosis
+
+
+class Named(Module):
+    """Whose parameter has the name of the input."""
+
+    def __init__(self):
+        self.x = Parameter(np.ones(4))
+
+    def forward(self, x):
+        return x * self.x.data, x
+
+    def backward(self, dy, x):
+        self.x.grad = (dy * x).sum(0)
+        return dy * self.x.data
+
+
+def test_what_is_replaced_is_that_of_the_parameter_and_not_of_an_input_of_its_name():
+    dx, other = check_module(Named(), X).tensors
+    assert dx.right
+    assert other.diagnosis.startswith(REPLACES)
+
+
+def test_warnings_of_a_module_stay_within_its_check():
+    """Also where they are errors, as in these tests."""
+
+    class Warns(Scale):
+        def forward(self, x):
+            warnings.warn("loud", stacklevel=1)
+            return super().forward(x)
+
+    report = check_module(Warns(lambda grad, dgain: np.add(grad, dgain.sum(0), out=grad)), X)
+    assert report.right
+    assert any("loud" in warning for warning in report.warnings)
+
+
+class Table(Module):
+    """Which is of parameters alone."""
+
+    def __init__(self, sign):
+        self.sign, self.table = sign, Parameter(np.full(3, 0.1 * sign, np.float32))
+
+    def forward(self):
+        return np.log(self.sign * self.table.data), None
+
+    def backward(self, dy, cache):
+        self.table.grad += dy / self.table.data
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_module_without_inputs_is_checked_and_what_is_of_one_sign_stays_so(sign):
+    assert check_module(Table(sign)).right
 
 
 def test_so_is_what_a_model_copies_into_a_gradient_that_is_a_view():
@@ -235,8 +311,10 @@ def test_none_for_an_input_that_matters_says_how_to_hand_over_a_constant():
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (dict(directions=0), "directions=0; choose 1 or more"),
-    (dict(directions=-1), "directions=-1; choose 1 or more"),
+    *((dict(directions=k), f"directions={k!r}; choose a whole number, 1 or more")
+      for k in (0, -1, 2.0, "3")),
+    *((dict(seed=seed), f"seed={seed!r}; choose a whole number, 0 or more")
+      for seed in (-1, 0.5, None)),
     (dict(names=("x", "z")), "there are 2 names for 1 inputs; give each a name"),
 ])  # fmt: skip
 def test_options_that_make_no_sense_are_refused(options, message):

@@ -174,9 +174,65 @@ def test_nor_does_it_excuse_what_is_no_slope_of_its():
     x = X.copy()
     x[2, 1] = 0
     report = check_pair(
-        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 3, x > 0), (x,)
+        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 4, x > 0), (x,)
     )
     assert report.tensors[0].index == (2, 1)
+
+
+def two_layers(x, w1, b1, w2):
+    h = x @ w1 + b1
+    a = np.maximum(h, 0)
+    return a @ w2, (x, w1, w2, a)
+
+
+def two_layers_backward(dy, cache):
+    x, w1, w2, a = cache
+    dh = dy @ w2.T * (a > 0)
+    return dh @ w1.T, x.T @ dh, dh.sum(axis=0), a.T @ dy
+
+
+def padded(seed):
+    """Inputs of two layers with a row of zeros, which lies at the kink of every ReLU at once."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((4, 3))
+    x[2] = 0
+    return x, rng.standard_normal((3, 16)), np.zeros(16), rng.standard_normal((16, 2))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_where_many_kinks_lie_at_one_place_a_right_gradient_is_told_to_move(seed):
+    """Of the choice of slope 0 for all that are at 0 the sum need not lie between the two sides."""
+    with pytest.raises(CheckError, match="x has a kink at index"):
+        check_pair(two_layers, two_layers_backward, padded(seed), seed=seed)
+    x, w1, b1, w2 = padded(seed)
+    with pytest.raises(CheckError, match="w1 has a kink at index"):
+        check_pair(two_layers, two_layers_backward, (x, 0 * w1, b1, w2), seed=seed)
+
+
+@pytest.mark.parametrize("factor", [1.01, 3, -1])
+def test_and_a_wrong_one_is_wrong_there(factor):
+    def backward(dy, cache):
+        dx, *others = two_layers_backward(dy, cache)
+        return factor * dx, *others
+
+    report = check_pair(two_layers, backward, padded(0))
+    assert report.tensors[0].verdict == "wrong"
+
+
+def relu(x):
+    return np.maximum(x, 0), x
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("directions", [None, 3])
+def test_a_relu_of_a_relu_is_told_to_move_along_directions_too(seed, directions):
+    x = np.maximum(np.random.default_rng(seed).standard_normal((4, 6)), 0)
+    with pytest.raises(CheckError, match=r"x has a kink (at index|along direction)"):
+        check_pair(relu, lambda dy, x: dy * (x > 0), (x,), seed=seed, directions=directions)
+    report = check_pair(
+        relu, lambda dy, x: 3 * dy * (x > 0), (x,), seed=seed, directions=directions
+    )
+    assert report.verdict == "wrong"
 
 
 def test_a_sharp_bend_is_no_kink_that_excuses():

@@ -30,6 +30,11 @@ def same(a, b, noise=None):
     return bool((np.abs(a - b) <= SAME * size + noise).all())
 
 
+def name_of_output(evidence):
+    """What to call y: that may be the name of an input."""
+    return "the output" if "y" in evidence.inputs else "y"
+
+
 def wrong_entries(evidence):
     """Where the gradient is wrong, as booleans."""
     a, b = evidence.analytic, evidence.numeric

@@ -12,6 +12,7 @@ import numpy as np
 from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
+    name_of_output,
     others,
     redrawn,
     resized,
@@ -224,8 +225,8 @@ def factor_by_axis(evidence):
         if not same(analytic, numeric * factor, evidence.noise):
             continue
         off = factor[np.abs(factor - 1) > SAME]
-        if len(off) < factor.size and same(off, np.full_like(off, off[0])):
-            return ""  # some of them, by one factor
+        if same(off, np.full_like(off, off.mean())):  # by one factor, all or some of them
+            return off_by(off.mean()) if len(off) == factor.size else ""
         part = "feature" if axes == every[-1:] else f"entry of axis {axes[0]}"
         part = "row" if axes == every[:-1] else part
         return f"each {part} is off by a factor of its own{_known_scale(evidence, factor.ravel())}"
@@ -234,7 +235,8 @@ def factor_by_axis(evidence):
 
 def _known_scale(evidence, factor):
     """Another input, or y, that each factor is a power of."""
-    known = {**others(evidence), "y": evidence.y, "exp(y)": np.exp(evidence.y)}
+    y = name_of_output(evidence)
+    known = {**others(evidence), y: evidence.y, f"exp({y})": np.exp(evidence.y)}
     for name, x in known.items():
         for power, words in ((1, name), (2, f"{name}²")) if x.size == factor.size else ():
             for sign, verdict in ((1, "too many"), (-1, "missing")):

@@ -130,9 +130,9 @@ def rearranged(evidence):
     for other, words in _rearranged(numeric):
         if same(analytic, other):
             return words
-    if numeric.size > 3 and same(
-        np.sort(analytic, None), np.sort(numeric, None), 10 * evidence.noise.max()
-    ):
+    noise = 10 * evidence.noise.max()  # which is infinite where there is a kink
+    in_order = np.sort(analytic, None), np.sort(numeric, None)
+    if numeric.size > 3 and noise < np.inf and same(*in_order, noise):
         return (
             "it holds the right numbers in another order: is an axis moved by reshape where it "
             "should be by transpose, or an index wrong?"

@@ -17,6 +17,7 @@ from minitransformer.gradcheck.diagnosis.experiments import (
     SAME,
     arrays,
     jacobian,
+    name_of_output,
     same,
     trial,
     wrong_entries,
@@ -114,11 +115,12 @@ def _by_sides(evidence):
 
 def _at_another_place(evidence):
     """f′(y) or f′(−x) for f′(x)."""
+    name, y = evidence.name, name_of_output(evidence)
     for value, words in (
-        (evidence.y, "the derivative is taken at y; it has to be taken at x"),
-        (-evidence.inputs[evidence.name], "the derivative is taken at −x: a sign is wrong"),
+        (evidence.y, f"the derivative is taken at {y}; it has to be taken at {name}"),
+        (-evidence.inputs[name], f"the derivative is taken at −{name}: a sign is wrong"),
     ):
-        there = evidence.again({**evidence.inputs, evidence.name: value}, evidence.dy)
+        there = evidence.again({**evidence.inputs, name: value}, evidence.dy)
         if there and there.numeric.any() and same(there.numeric, evidence.analytic):
             return words
     return ""
@@ -178,7 +180,7 @@ def known_functions(evidence):
     """What derivatives are made of, by name, simplest first."""
     n, x, y = evidence.name, evidence.inputs[evidence.name], evidence.y
     like_x, given = y.shape == x.shape, arrays(evidence)
-    arguments = {n: x} | ({"y": y} if like_x else {})
+    arguments = {n: x} | ({name_of_output(evidence): y} if like_x else {})
     others = {}
     for name, other in given.items():
         if name != n and other.dtype.kind in "fiub" and 0 < other.ndim <= x.ndim:
@@ -269,25 +271,30 @@ def is_elementwise(evidence):
 def _range_of(evidence, places):
     """The threshold of x, or of its difference from another input, that those places lie behind."""
     x = evidence.inputs[evidence.name]
-    if where := threshold(x, places):
-        return where.replace("x", evidence.name)
+    if where := threshold(x, places, evidence.name):
+        return where
     for name, other in arrays(evidence).items():
         if name == evidence.name or other.shape != x.shape or other.dtype.kind != "f":
             continue
-        if where := threshold(x - other, places):
-            return where.replace("x", f"{evidence.name} − {name}")
+        if where := threshold(x - other, places, f"{evidence.name} − {name}"):
+            return where
     return ""
 
 
-def threshold(x, places):
-    """The words for ``places`` as those where x lies on one side of a threshold, or empty."""
+def threshold(x, places, name):
+    """The words for ``places`` as those where x lies on one side of a threshold, or empty.
+
+    Args:
+        name: of x.
+    """
     inside, outside = x[places], x[~places]
     if min(inside.size, outside.size) < 3:
         return ""
-    for a, b, name in ((inside, outside, "x"), (np.abs(inside), np.abs(outside), "|x|")):
+    sizes = np.abs(inside), np.abs(outside), f"|{name}|"
+    for a, b, called in ((inside, outside, name), sizes):
         for low, high, negative, side in ((a, b, "negative", "below"), (b, a, "positive", "above")):
             if low.max() < high.min():
-                if low.max() <= 0 <= high.min() and name == "x":
-                    return f"where x is {negative}"
-                return f"where {name} is {side} about {(low.max() + high.min()) / 2:.3g}"
+                if low.max() <= 0 <= high.min() and called == name:
+                    return f"where {name} is {negative}"
+                return f"where {called} is {side} about {(low.max() + high.min()) / 2:.3g}"
     return ""

@@ -39,7 +39,7 @@ def missing_term(evidence):
         both = [ones, centred] if size > 4 and free else []
         terms = {
             f"a constant {where}, such as mean(dx̂) in {norm}": [ones],
-            f"a multiple of x {where}, such as x mean(dy x) in RMSNorm": [x],
+            f"a multiple of {evidence.name} {where}, such as x mean(dy x) in RMSNorm": [x],
             f"a multiple of x̂ {where}, such as x̂ mean(dx̂ x̂) in {norm}": [centred],
             f"a multiple of y {where}, such as y Σ(dy y) in softmax": [y][: y.shape == x.shape],
             f"both mean(dx̂) and x̂ mean(dx̂ x̂), as in {norm}": both,

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from minitransformer.gradcheck.diagnosis.experiments import arrays, jacobian, others, same, trial
+from minitransformer.gradcheck.diagnosis.experiments import (
+    arrays,
+    jacobian,
+    name_of_output,
+    others,
+    same,
+    trial,
+)
 from minitransformer.gradcheck.diagnosis.where import where
 
 
@@ -38,7 +45,7 @@ def _added(evidence):
         if rest.any() and same(evidence.analytic[rest], evidence.numeric[rest]):
             return f"{where(evidence)}; what stands there does not change with dy"
         return "a part of it does not change with dy: dy is forgotten in one of its terms"
-    for name, x in {**arrays(evidence), "y": evidence.y}.items():
+    for name, x in {**arrays(evidence), name_of_output(evidence): evidence.y}.items():
         if x.shape == added.shape and x.any():
             factor = float((added * x).sum() / (x * x).sum())
             if same(added, factor * x):

@@ -17,7 +17,7 @@ def where(evidence):
         factor = ratio(evidence.analytic[wrong], evidence.numeric[wrong], evidence.noise[wrong])
         there = f": there {off_by(factor)}" if factor and wrong.sum() > 2 else ""
         return f"{text}, {places}{_repeated(evidence, wrong) or there}"
-    side = threshold(evidence.inputs[evidence.name], wrong)
+    side = threshold(evidence.inputs[evidence.name], wrong, evidence.name)
     return f"{text}, all {side}" if side else text
 
 
