@@ -108,8 +108,7 @@ class Probe:
         for index in map(tuple, np.argwhere(finding.wrong())):
             self.refine(finding, index, tolerance / 10)
             if np.isfinite(finding.difference()[index]) and finding.wrong()[index]:
-                between = self._between(index, finding.analytic[index], tolerance)
-                return not (between or self._jump(index))
+                return not self._between(index, finding.analytic[index], tolerance)
         return False
 
     def _between(self, index, value, tolerance):
