@@ -21,6 +21,7 @@ from pathlib import Path
 from minitransformer.core.errors import ExplainedError
 from minitransformer.core.interrupts import interrupts_raised
 
+LONGEST = 10**6  # seconds that a function may take; timers do not take any number
 GRACE = 1  # seconds after its time is up in which a function may say so itself
 STARTING = 30  # seconds that a process may take to start, at most; mostly it takes 0.3
 PACKAGE = Path(__file__).parents[1]
@@ -47,6 +48,7 @@ def run_apart(function, seconds, **arguments):
         ApartError: it raised something, or its process ended.
         OutOfTimeError: it took longer.
     """
+    seconds = min(seconds, LONGEST)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         named = [function.__module__, function.__name__]
         job = {"function": named, "seconds": seconds, "arguments": arguments}

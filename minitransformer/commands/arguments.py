@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from minitransformer.core.terminal import note
@@ -171,9 +171,10 @@ def positive(text):
 
 def _exponent(text):
     """A number, 0 or more."""
-    if not 0 <= (number := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number, 0 or more")
-    return number
+    with suppress(ValueError):
+        if 0 <= (number := float(text)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is no number, 0 or more")
 
 
 def new_file(text):

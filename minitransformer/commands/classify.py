@@ -16,7 +16,7 @@ from minitransformer.commands.arguments import (
     positive,
 )
 from minitransformer.commands.texts import opened, require_task
-from minitransformer.core.errors import in_words
+from minitransformer.core.errors import in_words, require
 from minitransformer.core.regular_file import errors_named
 from minitransformer.core.terminal import exact, note
 from minitransformer.core.twins import accelerated
@@ -79,7 +79,9 @@ def _classify(options):
     processes = all_processes()
     classifier = opened(options, Classifier)
     shape, refused = classifier.model.config.shape, 0
+    given = ", ".join(options.picture)
     options.picture = processes.first(_files, options.picture)
+    require(options.picture, f"there is no file in {given}")
     for start in range(0, len(options.picture), AT_ONCE):
         paths = options.picture[start : start + AT_ONCE]
         pictures = processes.first(_read, paths, shape)

@@ -76,7 +76,8 @@ def run(options):
     reached = task.score.worst(run.best[task.score.name] for run in runs)
     print(f"{runs[0].config.task}, the best epoch of each run\n")
     print(aligned(_score_table(groups, task, reached)), end="\n\n")
-    print(_what_differs(groups), end="\n\n")
+    if len(runs) > 1:
+        print(_what_differs(groups), end="\n\n")
     print(_members(groups))
     content = {"command": options.command, "score": task.score.name, "reached": reached}
     content["groups"] = [_as_dict(name, group) for name, group in groups.items()]

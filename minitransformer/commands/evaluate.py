@@ -161,7 +161,8 @@ def _validate(options, run_folder, task):
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
     crops = ", ten crops" if options.ten_crops else ""
     of_choice = ", which chooses the epoch" if split == "validation" else ""
-    print(f"{corpus}, {split}{of_choice}: {origin}{crops}\n")
+    of = split if "others" in how else f"{corpus}, {split}"
+    print(f"{of}{of_choice}: {origin}{crops}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
     if details := task.details():
@@ -173,7 +174,8 @@ def _validate(options, run_folder, task):
             plots.confusion_matrix(task.counts, task.classes, options.confusion)
         note(f"confusion drawn: {options.confusion}")
     if options.json:
-        how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
+        of_others = {"corpus": None} if "others" in how else {}
+        how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores, **of_others}
         _write_json(options, recipe, split, origin, **how)
     return 0
 

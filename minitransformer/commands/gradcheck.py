@@ -97,10 +97,8 @@ def _checks(what, **options):
     if what.endswith(".py"):
         raise CheckError(f"say which function of the file: {what}:my_function")
     if not checks:
-        raise CheckError(
-            f"there is no layer {what!r}{did_you_mean(what, _layers())}; choose one of "
-            f"{', '.join(_layers())}, or my_file.py:my_function for your own"
-        )
+        others = f"; choose one of {', '.join(_layers())}, or my_file.py:my_function for your own"
+        raise CheckError(f"there is no layer {what!r}{did_you_mean(what, _layers()) or others}")
     return checks
 
 

@@ -117,9 +117,10 @@ def require_task(run_folder, use):
     """Raise a RunError, which names another command, where a run is not for ``use``, a Trained."""
     config, _ = RunFolder(run_folder).load_config()
     if config.task != use.task:
+        task = task_class(config)
         raise RunError(
             f"{run_folder} was trained for {config.task}; try it: minitransformer "
-            f"{task_class(config).command} {shlex.quote(str(run_folder))}"
+            f"{task.command} {shlex.quote(str(run_folder))}{task.tries}"
         )
 
 

@@ -9,7 +9,7 @@ def aligned(cells):
     Args:
         cells: lists of strings, all as long; the first column is text, the others are numbers.
     """
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(2, *map(len, column)) for column in zip(*cells, strict=True)]  # of a rule, -:
     rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
     header, *rows = cells
     return "\n".join(_line(row, widths) for row in (header, rule, *rows))

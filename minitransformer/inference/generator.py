@@ -15,7 +15,7 @@ LONGEST_CHARACTER = 4  # bytes
 
 
 class TextGenerator(TrainedOnText):
-    """Goes on with texts, with a LanguageModel and a Vocabulary or a CharacterVocabulary."""
+    """Goes on with texts, with a LanguageModel and the vocabulary of its run, of any kind."""
 
     task = "language modelling"
     read_vocabulary = staticmethod(load_vocabulary)

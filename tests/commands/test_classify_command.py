@@ -77,6 +77,13 @@ def test_of_a_folder_the_files_in_it_and_within_are_answered_by_name(runs, files
     ]
 
 
+def test_a_folder_without_pictures_is_told(used, tmp_path):
+    (tmp_path / "empty").mkdir()
+    status, out, error = used("classify", tmp_path / "empty")
+    assert (status, out) == (1, "")
+    assert error == f"minitransformer: there is no file in {tmp_path / 'empty'}\n"
+
+
 def test_as_json_each_picture_is_a_line_with_its_probabilities_in_full(runs, files, said):
     given = runs["classify"], *files.values(), "--top", 2
     plain = rows(said("classify", *given).out)

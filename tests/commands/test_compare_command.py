@@ -90,7 +90,9 @@ def test_a_run_beside_itself_differs_in_nothing(run_folder, said, tmp_path):
     lines = said("compare", run_folder, f"{run_folder}/", tmp_path / "link").out.splitlines()
     _, row = table(lines, 2)
     assert row[:2] == ["A", "1"]  # it is one run
-    assert "they differ in nothing but chance: log_every, save_every, seed, shards" in lines
+    assert not any("differ" in line for line in lines)
+    lines = said("compare", run_folder, shutil.copytree(run_folder, tmp_path / "copy")).out
+    assert "they differ in nothing but chance: log_every, save_every, seed, shards\n" in lines
 
 
 def test_a_run_named_twice_stands_where_it_was_named_first(three, said):

@@ -175,9 +175,11 @@ def test_pictures_of_a_folder_are_scored_without_those_of_the_training(
         shutil.copy(files[colour], tmp_path / name / f"{colour}.png")
     (tmp_path / "notes.txt").write_text("no picture")
     monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
-    assert evaluate(runs["classify"], "--pictures", tmp_path) == 0
+    scores = tmp_path.parent / f"{tmp_path.name}.json"
+    assert evaluate(runs["classify"], "--pictures", tmp_path, "--json", scores) == 0
+    assert json.loads(scores.read_text())["corpus"] is None  # they are none of its
     said = capsys.readouterr()
-    assert said.out.startswith(f"npz, {tmp_path}: {Classifier.load(runs['classify']).origin}\n")
+    assert said.out.startswith(f"{tmp_path}: {Classifier.load(runs['classify']).origin}\n")
     assert said.err == (
         f"minitransformer: skipped: {tmp_path / 'notes.txt'} is in no folder of a class\n"
     )

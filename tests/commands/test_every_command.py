@@ -6,6 +6,7 @@ And what ``evaluate`` and ``info`` say of its run, and every command of a run th
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -204,7 +205,9 @@ def test_the_run_of_another_task_is_refused_by_naming_its_command(command, use, 
     for other in set(USES) - {command}:
         status, out, error = use("a ___", run=runs[other])
         assert (status, out) == (1, "")
-        assert f"was trained for {USES[other].uses.task}; try it: minitransformer {other} " in error
+        tries = " PICTURE" * (other == "classify")
+        try_it = f"try it: minitransformer {other} {shlex.quote(str(runs[other]))}{tries}\n"
+        assert f"was trained for {USES[other].uses.task}; {try_it}" in error
         with pytest.raises(RunError, match=f"not for '{USES[command].uses.task}'"):
             USES[command].uses.load(runs[other])
 

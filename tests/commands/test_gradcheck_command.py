@@ -159,6 +159,7 @@ def test_a_check_may_take_so_many_seconds(pair, tmp_path, capsys):
     assert main(["gradcheck", place, "--timeout", "1"]) == 2
     assert "would take about 1 s, one of 0.05 s" in capsys.readouterr().err  # 24 of them
     assert main(["gradcheck", place, "--timeout", "60"]) == 0
+    assert main(["gradcheck", place, "--timeout", str(10**30)]) == 0
 
 
 # What stands in place of the gradient, and what is then said. What ends the process, or never ends,

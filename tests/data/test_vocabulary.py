@@ -188,6 +188,13 @@ def test_a_size_that_cannot_be_is_refused_with_the_one_that_can(size, words, bey
         Vocabulary.train(TEXTS, possible + beyond)
 
 
+def test_of_the_pieces_that_are_needed_the_mask_is_one():
+    with pytest.raises(VocabularyError, match=r"one for each .* and 4 special ones"):
+        Vocabulary.train(TEXTS, 20)
+    with pytest.raises(VocabularyError, match=r"one for each .* and 5 special ones"):
+        Vocabulary.train(TEXTS, 20, mask=True)
+
+
 @pytest.mark.parametrize(("texts", "size", "words"), [
     *((texts, SIZE, "no text to learn a vocabulary from") for texts in ([], ["", " "])),
     (TEXTS, 0, "a vocabulary of 0 pieces"),

@@ -79,7 +79,7 @@ class CharacterVocabulary:
 
 
 def save_vocabulary(path, vocabulary):
-    """Write a vocabulary, of subwords or of characters, to a file: all of it, or nothing."""
+    """Write a vocabulary, of any kind, to a file: all of it, or nothing."""
     with written_whole(path) as file:
         file.write(vocabulary.model)
 

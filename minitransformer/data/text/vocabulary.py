@@ -109,7 +109,7 @@ class Vocabulary:
                 minloglevel=2,  # errors only
             )
         except RuntimeError as error:
-            raise VocabularyError(_explain(size, str(error))) from error
+            raise VocabularyError(_explain(size, 4 + mask, str(error))) from error
         return cls(file.getvalue())
 
     @classmethod
@@ -280,8 +280,12 @@ def _marks_in_order(text):
     return "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs)
 
 
-def _explain(size, message):
-    """What sentencepiece says when it cannot learn ``size`` pieces, in terms of what to do."""
+def _explain(size, special, message):
+    """What sentencepiece says when it cannot learn ``size`` pieces, in terms of what to do.
+
+    Args:
+        special: how many of them are no text.
+    """
     if most := re.search(r"value <= (\d+)", message):
         return (
             f"these texts give no more than {most[1]} pieces, and {size} were asked for; "
@@ -289,8 +293,8 @@ def _explain(size, message):
         )
     if fewest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return (
-            f"these texts need {fewest[1]} pieces or more, one for each of their characters and 4 "
-            f"special ones; asked for {size}; raise vocabulary_size to {fewest[1]} "
+            f"these texts need {fewest[1]} pieces or more, one for each of their characters and "
+            f"{special} special ones; asked for {size}; raise vocabulary_size to {fewest[1]} "
             f"(--vocabulary-size {fewest[1]})"
         )
     if "insert_id" in message:
