@@ -205,7 +205,7 @@ plt.show()
 # %% [markdown]
 # An **epoch** is one pass over all pairs. Before training the model looks everywhere and repeats a random word, here
 # a German one: both languages share a vocabulary. After one epoch it writes English, but only some words come from
-# our sentence. At the end its translation is right. Follow the framed row, *buy*: its dark cell moves to the column
+# our sentence. At the end its translation is right. Follow the framed row, *buy*: its weight gathers in the column
 # *kaufen*. Nobody told the model about verbs. It learned this from examples alone.
 #
 # ## 2 · Your sentence

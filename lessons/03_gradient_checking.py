@@ -72,7 +72,7 @@ rng = np.random.default_rng(3)
 # Every backward is such a sum, because the chain rule is. Now $L$ is a plain function from numbers to
 # a number, and its derivative by $x_j$ can be *measured*: move $x_j$ a little and look how far $L$
 # moves. If the two agree for random $x$ and random $dy$, the backward is right. The example is the
-# softmax over rows of attention scores:
+# softmax of [lesson 04](04_softmax_cross_entropy.ipynb), $y_i = e^{x_i} / \sum_j e^{x_j}$ in each row:
 
 # %%
 B, T = 3, 5
@@ -230,8 +230,8 @@ plt.show()
 
 # %% [markdown]
 # Read it from the right. A large step is wrong by the curvature: the forward difference by a slope of
-# one decade a decade, the central one by two. From the left, every curve rises by one decade a decade:
-# rounding, $1/h$. There the points scatter below the lines, because errors of rounding are random and
+# one decade a decade, the central one by two. Left of its best step every curve rises again, by one decade
+# a decade: rounding, $1/h$. There the points scatter below the lines, because errors of rounding are random and
 # the lines stand for their worst case. The diamonds are the best steps that the formula predicts.
 #
 # Two lessons for a checker:
@@ -342,7 +342,7 @@ print(report)
 # ## 5 · What a careless check lets through
 #
 # A check is an experiment, and an experiment can be set up so that it cannot fail. Here are eight
-# wrong backwards, each a slip that somebody has made or could. (Two of them belong to later lessons. LayerNorm
+# wrong backwards, each a slip that somebody has made or could. (Two layers belong to later lessons, too. LayerNorm
 # is $y = \gamma \hat x + \beta$, where $\hat x$ is a row of $x$ brought to mean 0 and variance 1. An
 # embedding gives each id its row of a table.)
 
@@ -519,7 +519,7 @@ plt.show()
 #
 # **A wrong forward.** The check proves that the backward belongs to the forward. If both are wrong in
 # the same way they fit each other. This LayerNorm divides by $D - 1$ in its variance, as statisticians
-# do and the paper does not:
+# do and LayerNorm's authors (Ba, Kiros and Hinton 2016) do not:
 
 # %%
 FACTOR = np.sqrt((D - 1) / D)  # what D − 1 in place of D does to 1/σ, for ε = 0
@@ -677,7 +677,7 @@ print(check_exercise("ex03", globals()))
 # | | |
 # |---|---|
 # | loss for a check | $L(x) = \sum f(x) \, dy$ with a random $dy$: not ones, not $x$ |
-# | central difference | $\sum_i (f(x + h e_j) - f(x - h e_j))_i \, dy_i \, / \, 2h$: subtract first, then sum |
+# | central difference | $\sum_i (f(x + h e_j) - f(x - h e_j))_i \, dy_i \, / \, 2h$: subtract first, then sum ($e_j$: 1 at entry $j$, else 0) |
 # | its error | $h^2 \lvert f''' \rvert / 6 + u \lvert f \rvert / h$, least at $h^* = (3 u \lvert f \rvert / \lvert f''' \rvert)^{1/3} \approx 10^{-5}$ |
 # | it leaves | ten digits in float64, five in float32 |
 # | compare | entry by entry: a difference of at most $10^{-7}$ of it, plus the noise of its measurement |

@@ -343,8 +343,9 @@ below.set_xticklabels(WORDS)
 plt.show()
 
 # %% [markdown]
-# A step *against* the gradient, $q - p$, raises the right word as much as it lowers all others together. Each of
-# those is lowered by what it has too much, "cat" the most.
+# A step *against* the gradient, $q - p$, raises the right word by as much as all others lose together. Each of those
+# moves by what it has too much or too little: "cat" falls the most, and ".", which has less than $\varepsilon / V$,
+# even rises.
 #
 # ### Step by step, and why not
 #

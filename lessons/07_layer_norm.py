@@ -285,8 +285,8 @@ projection = np.eye(D) - np.ones((D, D)) / D - np.outer(row_hat, row_hat) / D  #
 print("eigenvalues of σ J:", np.linalg.eigvalsh(projection).round(5) + 0.0)
 
 # %% [markdown]
-# (The $\varepsilon$ leaves a trace: with it $\sum_i \hat x_i^2 = D (1 - \varepsilon / \sigma^2)$, so along $\hat x$
-# a gradient of $\varepsilon \, \hat x^\top d\hat x / \sigma^3$ remains.)
+# (The $\varepsilon$ leaves a trace: with it $\sum_i \hat x_i^2 = D (1 - \varepsilon / \sigma^2)$, so
+# $\hat x^\top dx$ is not quite 0, but $\varepsilon \, \hat x^\top d\hat x / \sigma^3$.)
 #
 # ## 5 · Now write it
 #

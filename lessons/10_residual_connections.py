@@ -68,6 +68,7 @@ rng = np.random.default_rng(10)
 # A block is a feed-forward network: two linear maps with a ReLU between them. We wire a stack of $n$ blocks
 # in five ways:
 #
+# | | |
 # |---|---|
 # | plain | $y = f(x)$ |
 # | plain, normed | $y = \text{LayerNorm}(f(x))$ |
@@ -392,8 +393,8 @@ print(report)
 #
 # **Sum.** $g_{k-1} = (1 + v) \, g_k$, so $g_0 = (1 + v)^n$. The stream grows likewise.
 #
-# **Post-norm.** The sum multiplies $g$ by $1 + v$, and LayerNorm divides by $\sqrt{1 + v}$. They cancel again:
-# $g_{k-1} = g_k$.
+# **Post-norm.** The sum multiplies $g$ by $1 + v$. LayerNorm divides the gradient by $\sqrt{1 + v}$, and so $g$ by
+# $1 + v$. They cancel again: $g_{k-1} = g_k$.
 #
 # **Pre-norm.** $f$ sees $\text{LayerNorm}(x)$, of mean square 1, and adds $v$. So $q_k = 1 + k v$. The gradient
 # through block $k$ goes through $f$, times $v$, and through a LayerNorm that divided by $\sqrt{q_{k-1}}$:

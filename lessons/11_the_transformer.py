@@ -751,10 +751,10 @@ for name, steps, hours, table_2 in (("base", 100_000, 12, 3.3e18), ("big", 300_0
 # ## 9 · Two operations for each weight and token
 #
 # A token meets each weight of a matrix once, in one multiplication and one addition. So a forward costs **two
-# operations for each weight and token**, and a training step six. (The encoder's weights meet the source
-# tokens, the decoder's the target tokens. $E$ meets the target tokens, in the logits; as an embedding it is
-# only looked up.) The products of attention are the exception. They have no weights, and grow with the square
-# of the length:
+# operations for each weight and token**, and a training step six. (The encoder's weights meet the source tokens, and so
+# do $W^K$ and $W^V$ of the cross-attentions; the decoder's others meet the target tokens. $E$ meets the target tokens,
+# in the logits; as an embedding it is only looked up.) The products of attention are the exception. They have no
+# weights, and grow with the square of the length:
 
 # %%
 config = TransformerConfig.preset("base", 37_000)

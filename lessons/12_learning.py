@@ -199,7 +199,7 @@ try_yours("adam_update", facts)
 show("adam_update")
 
 # %% [markdown]
-# PyTorch does the same; to six digits, after 600 steps:
+# PyTorch does the same; to six digits and more, after 600 steps:
 
 # %%
 if importlib.util.find_spec("torch"):
@@ -466,15 +466,7 @@ plt.show()
 # signal: no unit can rely on another one. Once drawn, the mask is a constant, so $dx = dy \, b / (1 - p)$ **with the
 # same** $b$.
 #
-# ### Now write it
-#
-# | in `answers/own.py` | takes | returns |
-# |---|---|---|
-# | `dropout(x, p=0.0, rng=None)` | any shape, $p$, a NumPy generator | `y`, `cache` |
-# | `dropout_backward(dy, cache)` | the shape of `y` | `dx` |
-#
-# An entry stays where `rng.random(x.shape, dtype=np.float32)` is at least $p$. Without `rng`, or with $p = 0$, nothing
-# is drawn.
+# You wrote `dropout` in [lesson 02](02_backpropagation.ipynb). Four facts about yours:
 
 
 # %%
@@ -488,9 +480,6 @@ def facts(dropout, dropout_backward):
 
 
 try_yours("dropout", facts)
-
-# %%
-show("dropout")
 
 # %% [markdown]
 # A mistake that people make: the mask is drawn again.
@@ -517,10 +506,9 @@ print(report)
 # %% [markdown]
 # ## 6 · Label smoothing
 #
-# The loss of one position is the cross-entropy of the model's $p = \text{softmax}(z)$ against a target $q$. Smoothed by
-# $\varepsilon$ (0.1 in the paper), $q$ has $\varepsilon / V$ for each of the $V$ words and $1 - \varepsilon$ more for
-# the right one. The gradient $dz = p - q$ vanishes where $p = q$, and there the logit of the right word lies above each
-# of the others by
+# [Lesson 04](04_softmax_cross_entropy.ipynb) smoothed the target $q$: $\varepsilon / V$ for each of the $V$ words and
+# $1 - \varepsilon$ more for the right one, with $\varepsilon = 0.1$ in the paper. The gradient $dz = p - q$ vanishes
+# where $p = q$, and there the logit of the right word lies above each of the others by
 #
 # $$
 # \Delta = \ln \frac{q_{\text{right}}}{q_{\text{other}}} = \ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V} .
@@ -678,8 +666,8 @@ axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # %% [markdown]
-# - **Warm-up and Adam**: without one of them the model has learned about half as much. Without the warm-up the first
-#   steps throw the network off, and two hundred more do not mend it.
+# - **Warm-up and Adam**: without one of them the model has learned little more than half as much. Without the warm-up
+#   the first steps throw the network off, and two hundred more do not mend it.
 # - **Dropout and smoothing** do not help the learning: at first the curves without them are *below* the full recipe.
 #   They pay when the 200 words begin to be learned by heart. With neither, the NLL of other words turns and rises.
 # - **Smoothing alone** makes little difference as long as there is dropout. To leave an ingredient out shows what it
@@ -720,6 +708,6 @@ print(check_exercise("ex12", globals()))
 # | smoothing | gap $\ln \frac{1 - \varepsilon + \varepsilon / V}{\varepsilon / V}$; the loss ends at the entropy of $q$ |
 # | first test | one batch by heart: down to the derived floor, not faster than possible |
 #
-# **Your own Transformer.** Now it has `dropout`, `adam_update`, `noam` and `linear_decay`: `minitransformer check own`.
+# **Your own Transformer.** Now it has `adam_update`, `noam` and `linear_decay`, too: `minitransformer check own`.
 #
 # **Next:** real text, real lengths, a run that can be resumed: [lesson 13](13_training_for_real.ipynb).

@@ -139,7 +139,7 @@ print(f"{seen} of {len(corpus['validation']):,} validation sentences are in the 
 #
 # A vocabulary of whole words would have no end; single letters make sequences several times longer. Byte-pair
 # encoding lies between. It starts from letters and keeps merging the most frequent pair of neighbours
-# ([lesson 5](05_tokens_and_embeddings.ipynb)). Two rules:
+# ([lesson 05](05_tokens_and_embeddings.ipynb)). Two rules:
 #
 # - **One vocabulary for both languages**, as in the paper: names and numbers have the same pieces on both sides.
 # - **It is learned from the training split alone.** Pieces made for the test sentences are a leak.
@@ -553,8 +553,9 @@ assert abs(log[0]["nll"] / guess - 1) < 0.3
 source_of(step_seed, Trainer.save, Trainer.resume)
 
 # %% [markdown]
-# Now the power fails in step 28 of a small training. Another trainer, with no memory of the first, resumes. So does a
-# third, which is denied the moments, as if only the parameters had been saved:
+# Now the power fails in step 28 of a small training, which saves every ten steps and at the end of each epoch. Another
+# trainer, with no memory of the first, resumes. So does a third, which is denied the moments, as if only the parameters
+# had been saved:
 
 
 # %%
@@ -691,7 +692,7 @@ plt.show()
 # How to read them:
 #
 # - **Compare NLL with NLL.** The loss that is trained has smoothed labels. No model gets below the entropy of such a
-#   label: the next cell computes that floor, and [lesson 12](12_learning.ipynb) derives it.
+#   label: the next cell computes that floor, and [lesson 04](04_softmax_cross_entropy.ipynb) derives it.
 # - **BLEU comes late.** A sentence is right only if nearly all its tokens are.
 # - **Training against validation.** A gap that opens late is overfitting, if validation NLL *rises*.
 # - **Choose by what you want.** The run keeps the parameters of the best validation BLEU. The test set has no say.

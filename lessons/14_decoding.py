@@ -695,7 +695,8 @@ assert difference.std() < sampled[0].std()
 
 # %% [markdown]
 # Each score is uncertain by several points. The difference is known better, because a draw that is easy is easy
-# for both. If 0 lies within its 95 %, do not claim that one is better.
+# for both. If 0 lies within its 95 %, do not claim that one is better. Here it lies at their very edge: on these
+# sentences the beam is better, but barely surely.
 #
 # ## 7 · Exercises
 #

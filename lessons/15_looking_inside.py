@@ -539,7 +539,7 @@ plt.show()
 # The tangent is almost flat. The curvature sees the rise coming, and falls far short: from 1 to 0 is a long way for a
 # Taylor series. But to rank heads only the *order* is needed. The slope of the mean loss (crosses) says little about
 # it, the mean of the absolute slopes much, though the squares lie almost level. (In this model the triangles,
-# $\tfrac12 \, (\ell')^2$, order the heads as well; with seeds 16 and 17 the squares do it better.)
+# $\tfrac12 \, (\ell')^2$, order the heads even a little better; with seeds 16 and 17 the squares do.)
 #
 # The measured rise of each head:
 

@@ -284,7 +284,7 @@ known_length, longer = shares.values()
 assert np.mean([longer[role][0] > known_length[role][0] + 0.02 for role in longer]) > 0.8
 
 # %% [markdown]
-# Where the length is known, the errors are single words: *a* for *an*, which is chosen before the word that it depends
+# Where the length is known, the errors are single words: *an* for *a*, which is chosen before the word that it depends
 # on; and numbers of two parts. In longer sentences much is *left out*, words of nearly every kind, up to whole clauses.
 # These are the errors that the model was surest of:
 

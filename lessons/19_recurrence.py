@@ -537,7 +537,7 @@ for beta in (0, 1, 3, 5):
 source_of(gru_cell, gru_cell_backward)
 
 # %% [markdown]
-# PyTorch does the same; to six digits:
+# PyTorch does the same; to six digits and more:
 
 # %%
 if find_spec("torch"):

@@ -254,7 +254,7 @@ assert report.right
 print(report)
 
 # %% [markdown]
-# PyTorch does the same, with the features before the positions; to six digits:
+# PyTorch does the same, with the features before the positions; to six digits and more:
 
 # %%
 if find_spec("torch"):
@@ -702,8 +702,8 @@ plt.show()
 # %% [markdown]
 # Ten before is the eleventh position of a view. Four layers see nine, and never do better than guessing. A view of
 # eleven holds the token at its very edge. There it *can* be learned, but for long the loss does not move: with gates
-# and sums, too, nearly no gradient comes from there at first. With two more layers its share is twenty times as large,
-# and the wait about half as long. The dilated stack has the largest share, and learns first.
+# and sums, too, nearly no gradient comes from there at first. With two more layers its share is more than twenty times
+# as large, and the wait about a third as long. The dilated stack has the largest share, and learns first.
 #
 # Here we knew how far back the answer stands. In sentences nobody knows it beforehand. So the convolutional
 # translator, too, has attention from its decoder to its encoder, and the Transformer has attention alone.
@@ -716,8 +716,9 @@ plt.show()
 #
 # 1. **`receptive_field`** (10 min). Some layers keep only every second or third output, as in networks for images.
 #    How far does such a stack see?
-# 2. **`separable_convolution`** (45 min). First each feature alone through time, then all features of a
-#    position together: a $k$-th of the weights and of the work. Derive the backward.
+# 2. **`separable_convolution`** (45 min). First each feature alone through time, then all features of a position
+#    together: little more than a $k$-th of the weights and of the work, where there are many features. Derive the
+#    backward.
 # 3. **`convolution_step`** (45 min). When a decoder writes, words come one by one. What has to be kept for a step to
 #    cost one window only?
 

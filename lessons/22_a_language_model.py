@@ -477,7 +477,7 @@ for head in range(2):
     print(f"head {head + 1}: {to_same:.2f} to the same letter, {to_places:.2f} to letters 3 and 4")
 
 # %% [markdown]
-# One head looks for the same letter and learns its place. The other one always looks at the third and fourth letter.
+# One head looks for the same letter and learns its place. The other one mostly looks at the third and fourth letter.
 # The feed-forward network puts the two together: *mine is the second letter, so the third follows*. That is a table of
 # places, not a rule, and two heads have room for few places.
 #
@@ -526,8 +526,8 @@ assert learned[:, KNOWN:].min() > np.log(LETTERS)
 # The model trained on whole repetitions (one, seed 1) has a low loss on beginnings of three to six letters. On longer
 # ones it is worse than a guess: what it has learned holds only for the distances of its training. Pieces come from any
 # distance, so there only the rule helps. The models of two layers apply it to lengths that they have never seen. (One
-# layer does best with three letters: its places hold all the answers there.) The loss on texts as in training does not
-# tell them apart.
+# layer does best with three letters: there it is asked at the fourth and fifth position alone, and from there its heads
+# look at the second and third letter.) The loss on texts as in training does not tell them apart.
 #
 # ### The two heads
 #

@@ -700,9 +700,9 @@ four_times = predicted(COUNTS, 1.25e9, seconds=4 * ONE)
 print(" 10, 4 × B", *(f"{x:6.2f}" for x in four_times), "  batches four times as large")
 
 # %% [markdown]
-# At 1 Gbit/s, an ordinary network cable, it is hardly worth while: sending alone takes most of the time that one
-# machine needs for a step. At 100 Gbit/s eight machines are more than seven times as fast. Each further
-# machine adds less: a small shard is soon computed, and the bytes and the latency remain.
+# At 1 Gbit/s, an ordinary network cable, it is hardly worth while: from four machines on, sending alone takes most of
+# the time that one machine needs for a step. At 100 Gbit/s eight machines are more than seven times as fast. Each
+# further machine adds less: a small shard is soon computed, and the bytes and the latency remain.
 #
 # What helps, beside a faster network? **A larger batch**: the gradient has as many bytes, so there is more to compute
 # for each byte. But an epoch has fewer updates. Goyal and others (2017) trained a network for images with batches of

@@ -238,7 +238,7 @@ assert report.right
 print(report)
 
 # %% [markdown]
-# PyTorch agrees, to six digits:
+# PyTorch agrees, to six digits and more:
 
 # %%
 if find_spec("torch"):

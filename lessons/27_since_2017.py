@@ -364,8 +364,9 @@ assert report.right
 # Which features make a plane? The paper of rotary positions takes **neighbours**: (0, 1), (2, 3) and so on. Many
 # published weights take **halves**: (0, K/2), (1, K/2 + 1) and so on. A score is a sum over all planes, and a sum does
 # not ask for the order. So weights of one convention serve in the other, if the columns of $W^Q$ and $W^K$ that make
-# the features are put into another order, in each head and in both matrices alike: first all even columns of a head,
-# then all odd ones. Whoever loads weights and forgets that sees nothing at position 0, where all angles are 0.
+# the features are put into another order, in each head and in both matrices alike: from neighbours to halves first all
+# even columns of a head, then all odd ones; and back, the other way. Whoever loads weights and forgets that sees
+# nothing at position 0, where all angles are 0.
 #
 # ### Now write it
 #
@@ -692,8 +693,8 @@ assert memory["full"][-1] > 3 * memory["full"][-2]  # as n²
 assert memory["tiles"][-1] < 2.5 * memory["tiles"][-2]  # as n
 
 # %% [markdown]
-# The results agree to the last digits. From one line to the next, $n$ doubles: full attention takes four times the
-# memory, tiles take twice. On a processor they take a fifth to a half longer up to 1024 tokens, and less at 8192
+# The results agree to the last digits. From one column to the next $n$ doubles: full attention comes to take four times
+# the memory, tiles twice at most. On a processor they take a fifth to a half longer up to 1024 tokens, and less at 8192
 # ([measured](../docs/language_models.md#the-blocks-that-came-since-2017)). On a GPU, Dao and others found, they are
 # faster, too, as fetching numbers from memory takes longer there than working them out again. The function is the same,
 # so no row of the table is about it.

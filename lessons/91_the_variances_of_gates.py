@@ -117,7 +117,7 @@ shape_table(
 )
 
 # %% [markdown]
-# PyTorch does the same; to six digits:
+# PyTorch does the same; to six digits and more:
 
 # %%
 if find_spec("torch"):

@@ -11,8 +11,8 @@ def plausible_shares(right, n, z=2.0):
 
     Of n sentences, ``right`` were translated rightly: r = right / n. Call the true share p. With p,
     a measured share has the standard error √(p (1 − p) / n). The lesson put r in the place of p
-    there. So it said of four right ones of four: 100 % ± 0 %. Instead, take all p from which r is
-    at most z standard errors away, those of p itself:
+    there. So it would say of four right ones of four: 100 % ± 0 %. Instead, take all p from which r
+    is at most z standard errors away, those of p itself:
 
         |r − p| ≤ z √(p (1 − p) / n)
 

@@ -3,6 +3,8 @@
 Rates are in operations a second, bandwidths in bytes a second, as in the lesson.
 """
 
+import math
+
 import numpy as np
 
 

@@ -38,7 +38,7 @@ def wandering(rate, curvature, noise):
     Args:
         rate: η, greater than 0.
         curvature: a, greater than 0.
-        noise: s.
+        noise: s, greater than 0.
 
     Returns:
         the standard deviation of θ then; ``math.inf`` where it grows without end.
