@@ -32,7 +32,7 @@ import numpy as np
 
 from minitransformer import select_device
 from minitransformer.core.backend import to_host
-from minitransformer.core.workers import Workers
+from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.course.exercises import check_exercise
 from minitransformer.course.notebooks import (
     BLACK,
@@ -247,9 +247,9 @@ clock = time.process_time if EXACT else time.perf_counter
 
 def seconds(run, repeats=3):
     """The median time of run() on one core, after one run that does not count."""
-    run()
     times = []
-    with Workers(1).one_blas_thread():
+    with ONE_BLAS_THREAD:
+        run()
         for _ in range(repeats):
             start = clock()
             run()
@@ -433,7 +433,7 @@ assert paths["dilated"][-1] == 4
 # %% [markdown]
 # ## 3 · Where attention loses
 #
-# Attention's time grows with the square of $n$, as section 2 showed. So does its memory: the backward pass needs
+# Attention's operations grow with the square of $n$, as section 2 counted. So does its memory: the backward pass needs
 # the $n^2$ weights. The left picture shows the most that forward and backward hold at a time. The thin line is the
 # memory of the weights alone.
 #
@@ -501,7 +501,8 @@ plt.show()
 #
 # - **Distance.** A GRU that is shown only cases 200 steps away does not learn to recall a token, and attention does. If
 #   near ones are among them, the GRU learns all.
-# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained twice as long.
+# - **Many tokens.** Attention learns to hold more of them than a GRU that is trained two and a half times as
+#   long.
 # - **Running state**, such as whether the ones of a string so far are odd. A GRU learns the rule and keeps to it on
 #   longer strings. Attention could compute it, and learns only short strings.
 #
@@ -513,7 +514,7 @@ plt.show()
 # |---|---|---|---|---|
 # | operations | $2 n^2 d$: fewest of the first three while $n \lt d$ | $2 n d^2$ | $k n d^2$ | $6 r n d$ |
 # | in training | all positions at once | one after another | at once | at once |
-# | one token, far away | yes | if near ones teach it | up to $L (k - 1)$ | up to $L r$ |
+# | one token, far away | yes | if near ones teach it | up to $L (k - 1) / 2$, causal $L (k - 1)$ | up to $L r$ |
 # | many tokens, by content | yes | as its state and its training allow | within its view | within its view |
 # | running state, longer strings | not learned | learned | no: a fixed view | no: a fixed view |
 # | the next word costs | $2 n d$, growing | $2 d^2$ | $k d^2$ | $2 r d$ |
