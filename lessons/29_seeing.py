@@ -662,16 +662,16 @@ for size in (1, 10, 100, 1000):
 #
 # | one thing away | wrong | | wrong |
 # |---|---:|---|---:|
-# | as it is | 14.0 | no dropout | 12.6 |
-# | tanh for ReLU | 12.0 | no crops and mirrors | 12.0 |
-# | pooling that does not overlap | 14.4 | no weight decay | 14.4 |
-# | no response norm | 14.4 | without the third convolution | 15.0 |
-# | one tower | 13.7 | without the fourth | 13.9 |
+# | as it is | 14.1 | no dropout | 12.6 |
+# | tanh for ReLU | 12.2 | no crops and mirrors | 12.0 |
+# | pooling that does not overlap | 14.3 | no weight decay | 14.2 |
+# | no response norm | 14.9 | without the third convolution | 15.1 |
+# | one tower | 14.0 | without the fourth | 13.9 |
 #
-# One seed, so a few tenths say nothing. tanh learned *faster* here, and dropout, or crops and mirrors, which keep a
-# long training from overfitting, cost more than a per cent in a short one. A claim of a paper holds for its network,
-# its data and its training ([all rows, and what came of each
-# claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
+# Means of three seeds, which differ by a few tenths. Response norm and the third convolution help. tanh learned
+# *faster* here, and dropout, or crops and mirrors, which keep a long training from overfitting, cost more than a per
+# cent in a short one. A claim of a paper holds for its network, its data and its training ([all rows, and what came of
+# each claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
 #
 # ## 7 · On which pixels does the answer depend?
 #
