@@ -77,14 +77,34 @@ def run(options):
             timeout=options.timeout or LONGEST,
         )
         with accelerated(options.accelerate):
-            reports = [(name, check(options.seed)) for name, check in checks]
-        return _print_json(reports) if options.json else _print_table(reports)
+            reports, failed = _made(checks, options.seed)
+        status = (_print_json if options.json else _print_table)(reports, failed)
+        return NOT_CHECKED if failed and status == RIGHT else status
     except ExplainedError as error:
         if options.json:
             print(json.dumps({"right": None, "error": str(error)}))
         else:
             print(f"minitransformer gradcheck: {error}", file=sys.stderr)
         return NOT_CHECKED
+
+
+def _made(checks, seed):
+    """(name, Report) of each check, and (name, CheckError) of those that could not be made.
+
+    Raises:
+        CheckError: it is that of all of them.
+    """
+    reports, failed = [], []
+    for name, check in checks:
+        try:
+            reports.append((name, check(seed)))
+        except CheckError as error:
+            if len(checks) == 1:
+                raise
+            failed.append((name, error))
+    if not reports:
+        raise CheckError("; ".join(f"{name}: {error}" for name, error in failed))
+    return reports, failed
 
 
 def _checks(what, **options):
@@ -120,7 +140,7 @@ def check_file_as_dict(accelerate, **options):
         return dataclasses.asdict(check_file(**options))
 
 
-def _print_table(named_reports):
+def _print_table(named_reports, failed):
     print(f"{'layer':<52}{'largest error':>14}{'tensors':>9}{'seconds':>9}")
     for name, checked in named_reports:
         mark = "" if checked.right else f"  {_shown(checked.verdict)}"
@@ -133,6 +153,8 @@ def _print_table(named_reports):
     if counts[report.UNTOLD]:
         told += f", {counts[report.UNTOLD]} that cannot be told"
     print(f"{told}, in {sum(checked.seconds for _, checked in named_reports):.1f} s")
+    for name, error in failed:
+        print(f"minitransformer gradcheck: {name}: {error}", file=sys.stderr)
     return STATUS[_verdict(named_reports)]
 
 
@@ -145,8 +167,10 @@ def _verdict(named_reports):
     return next(v for v in (report.WRONG, report.UNTOLD, report.RIGHT) if v in verdicts)
 
 
-def _print_json(named_reports):
+def _print_json(named_reports, failed):
     verdict = _verdict(named_reports)
+    if failed and verdict == report.RIGHT:
+        verdict = report.UNTOLD
     rows = [
         {
             "name": name,
@@ -163,6 +187,7 @@ def _print_json(named_reports):
                     "verdict": tensor.verdict,
                     "relative_error": _number(tensor.error),
                     "worst_index": tensor.index,
+                    "slopes": tensor.slopes,
                     "analytic": _number(tensor.analytic),
                     "numeric": _number(tensor.numeric),
                     "diagnosis": tensor.diagnosis,
@@ -173,6 +198,7 @@ def _print_json(named_reports):
         }
         for name, checked in named_reports
     ]
+    rows += [{"name": name, "right": None, "error": str(error)} for name, error in failed]
     print(json.dumps({"right": KNOWN[verdict], "checks": rows}, indent=1, allow_nan=False))
     return STATUS[verdict]
 

@@ -3,13 +3,16 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from waiting import HANGS
 
 from minitransformer.cases import CASES
 from minitransformer.commands import gradcheck
 from minitransformer.commands.cli import main
+from minitransformer.gradcheck import check_pair
 from minitransformer.layers.layer_norm import layer_norm
 
 PAIR = """
@@ -79,6 +82,37 @@ def test_json_holds_what_the_table_shows(pair, capsys):
     (check,) = json.loads(capsys.readouterr().out)["checks"]
     assert check["max_relative_error"] is None  # as it is infinite
     assert "transpose" in check["tensors"][0]["diagnosis"]
+
+
+def case(name, factor):
+    """One of ``double``, with this factor in its backward; None cannot be checked."""
+
+    def check(seed):
+        return check_pair(lambda x: (2 * x, None), lambda dy, cache: factor * dy, np.ones((2, 3)))
+
+    return SimpleNamespace(name=name, check=check)
+
+
+@pytest.mark.parametrize(("factors", "status"), [((3, None, 2), 1), ((None, 2), 2)])
+def test_a_layer_that_cannot_be_checked_leaves_the_others_and_is_named(
+    factors, status, monkeypatch, capsys
+):
+    cases = [case(f"layer {factor}", factor) for factor in factors]
+    monkeypatch.setattr(gradcheck, "CASES", cases)
+    assert main(["gradcheck"]) == status
+    said = capsys.readouterr()
+    rows = [line for line in said.out.splitlines() if line.startswith("layer ")]
+    assert len(rows) == len(factors)  # the header, and all but one
+    assert said.err.startswith("minitransformer gradcheck: layer None: backward raised TypeError")
+    assert main(["gradcheck", "--json"]) == status
+    content = json.loads(capsys.readouterr().out)
+    assert content["right"] == (False if status == 1 else None)
+    assert {check["name"]: check["right"] for check in content["checks"]} == {
+        f"layer {factor}": {2: True, 3: False}.get(factor) for factor in factors
+    }
+    monkeypatch.setattr(gradcheck, "CASES", [case("one", None), case("other", None)])
+    assert main(["gradcheck"]) == 2
+    assert "one: backward raised" in capsys.readouterr().err
 
 
 def test_json_says_what_could_not_be_checked(capsys):
