@@ -9,7 +9,7 @@
 # |---|---|
 # | In the paper | sections 5.3 and 5.4; Adam is Kingma and Ba, *Adam: A Method for Stochastic Optimization* (2015) |
 # | In the package | `minitransformer/optim/adam.py`, `schedule.py`, `layers/dropout.py`, `loss/cross_entropy.py` |
-# | You need | gradients, however they are computed; mean and variance |
+# | You need | lessons [02](02_backpropagation.ipynb) and [04](04_softmax_cross_entropy.ipynb); mean and variance |
 # | Time | an hour to read, two for the exercises |
 
 # %% tags=["hide-input"]

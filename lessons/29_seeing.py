@@ -668,10 +668,10 @@ for size in (1, 10, 100, 1000):
 # | no response norm | 14.9 | without the third convolution | 15.1 |
 # | one tower | 14.0 | without the fourth | 13.9 |
 #
-# Means of three seeds, which differ by a few tenths. Response norm and the third convolution help. tanh learned
-# *faster* here, and dropout, or crops and mirrors, which keep a long training from overfitting, cost more than a per
-# cent in a short one. A claim of a paper holds for its network, its data and its training ([all rows, and what came of
-# each claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
+# Means of three seeds, which differ by a few tenths. Response norm helps, be it by its division by a constant, and so
+# does the third convolution. tanh learned *faster* here, and dropout, or crops and mirrors, which keep a long training
+# from overfitting, cost more than a per cent in a short one. A claim of a paper holds for its network, its data and its
+# training ([all rows, and what came of each claim](../docs/picture_claims.md#alexnet-one-thing-away-at-a-time)).
 #
 # ## 7 · On which pixels does the answer depend?
 #

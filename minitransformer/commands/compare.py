@@ -62,8 +62,8 @@ def add(parser):
 
 def run(options):
     """Print the comparison, and write what is asked for; returns the exit status."""
-    asked = {name: getattr(options, name) for name in ("data_dir", *SEARCH, "device")}
-    given = [name for name, value in asked.items() if value not in (None, "auto")]
+    given = [name for name in ("data_dir", *SEARCH) if getattr(options, name) is not None]
+    given += ["device"] * (options.device != "auto")
     if given and not options.split:
         options.usage_error(f"{flags(given)}: that is for translations of a --split")
     paths = {}

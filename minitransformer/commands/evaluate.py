@@ -161,8 +161,9 @@ def _validate(options, run_folder, task):
         scores, task, origin = validated(run_folder, recipe, device, processes, split, **how)
     crops = ", ten crops" if options.ten_crops else ""
     of_choice = ", which chooses the epoch" if split == "validation" else ""
-    of = split if "others" in how else f"{corpus}, {split}"
-    print(f"{of}{of_choice}: {origin}{crops}\n")
+    corpus = None if "others" in how else corpus
+    data = f"{corpus}, {split}" if corpus else split
+    print(f"{data}{of_choice}: {origin}{crops}\n")
     for name, value in scores.items():
         print(f"{name.replace('_', ' '):<20}{value:8.4f}")
     if details := task.details():
@@ -174,9 +175,8 @@ def _validate(options, run_folder, task):
             plots.confusion_matrix(task.counts, task.classes, options.confusion)
         note(f"confusion drawn: {options.confusion}")
     if options.json:
-        of_others = {"corpus": None} if "others" in how else {}
-        how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores, **of_others}
-        _write_json(options, recipe, split, origin, **how)
+        how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
+        _write_json(options, recipe, split, origin, corpus=corpus, **how)
     return 0
 
 

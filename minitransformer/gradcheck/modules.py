@@ -41,14 +41,18 @@ def check_module(module, *inputs, seed=0, **options):
         if report.verdict != WRONG:
             raise
         return report
-    wrong = dict(index=None, analytic=None, numeric=None, vacuous=False)  # not by its values
-    wrong |= dict(verdict=WRONG, diagnosis=REPLACED)
     inputs_first = [False] * (len(report.tensors) - len(replaced)) + replaced
     tensors = [
-        replace(tensor, **wrong) if is_replaced else tensor
+        _called_replaced(tensor) if is_replaced else tensor
         for tensor, is_replaced in zip(report.tensors, inputs_first, strict=True)
     ]
     return replace(report, tensors=tensors)
+
+
+def _called_replaced(tensor):
+    """The TensorReport of a gradient that backward replaces, whose values may be right."""
+    values = dict(index=None, analytic=None, numeric=None) if tensor.right else {}
+    return replace(tensor, verdict=WRONG, diagnosis=REPLACED, vacuous=False, **values)
 
 
 def _replaced_gradients(module, inputs):
@@ -77,8 +81,7 @@ def moved_from_start(module, rng):
     """The module itself, in float64 and each parameter changed by up to 0.4 either way.
 
     Where all of it is of one sign, by up to 0.4 of itself: what has to be positive stays so. What
-    is frozen likewise. Buffers of floats grow by up to as much: a running variance stays above
-    0.
+    is frozen likewise. Buffers of floats grow by up to 0.4: a running variance stays above 0.
     """
     module.to(dtype=np.float64)
     for _, buffer in module.named_buffers():

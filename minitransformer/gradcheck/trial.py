@@ -1,16 +1,18 @@
 """A pair on one set of inputs: its gradients judged one by one, and the evidence on wrong ones."""
 
+import contextlib
+import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from minitransformer.core.backend import is_array
 from minitransformer.gradcheck.diagnosis import NONE_RETURNED, diagnose
 from minitransformer.gradcheck.evidence import Evidence
-from minitransformer.gradcheck.faults import PLAIN, RIGHT_HERE, UNSTEADY, nowhere
+from minitransformer.gradcheck.faults import RIGHT_HERE, UNSTEADY, nowhere
 from minitransformer.gradcheck.pair import OutOfTime, Pair, read_only, unheard
 from minitransformer.gradcheck.report import RIGHT, WRONG, CheckError, TensorReport
 from minitransformer.gradcheck.verdict import Finding, Probe, judge
@@ -18,7 +20,7 @@ from minitransformer.gradcheck.verdict import Finding, Probe, judge
 FEWER_BITS = (
     "it is {0}, though all that went in is float64: is something rounded to {0} on the way?"
 )
-A_LITTLE = 1 / 32  # by which inputs are moved off a kink
+A_LITTLE = 1 / 32  # of its size, by which an entry is moved off a kink
 WAYS = 5  # in which they are moved, and back: so that they show some of its slopes
 LARGE = 100  # size of an entry above which an input is named as the likely source of rounding
 
@@ -66,7 +68,7 @@ class Trial:
                 asked = (
                     partial(self._is_rounding, name),
                     self._advice,
-                    cache(partial(self._nearby, name)),
+                    functools.cache(partial(self._nearby, name)),
                 )
                 findings[name] = judge(name, probe, given, tolerance, *asked)
             elif not self.along:
@@ -143,17 +145,20 @@ class Trial:
         return np.zeros_like(self.named()[name]) if gradient is None else gradient
 
     def _nearby(self, name):
-        """Findings for a gradient on inputs that are moved a little, each way."""
-        rng, found = np.random.default_rng(2017), []
+        """Probes of an input that is moved a little, each way, and the gradients there."""
+        x, rng, found = self.named()[name], np.random.default_rng(2017), []
+        sizes = np.where(x, np.abs(x), np.sqrt((x * x).mean()) or 1)
         for _ in range(WAYS):
-            by = [rng.uniform(-A_LITTLE, A_LITTLE, self.inputs[i].shape) for i in self.pair.checked]
-            for sign in (1, -1):
-                inputs = self.named()
-                for i, move in zip(self.pair.checked, by, strict=True):
-                    inputs[self.pair.names[i]] = self.inputs[i] + sign * move
-                if evidence := self._again(name, inputs, self.dy):
-                    sides = evidence.analytic, evidence.numeric, evidence.noise
-                    found.append(Finding(*sides, PLAIN))
+            by = A_LITTLE * sizes * rng.uniform(-1, 1, x.shape)
+            for moved in (x + by, x - by):
+                inputs = tuple((self.named() | {name: read_only(moved)}).values())
+                with contextlib.suppress(CheckError):  # where forward is not defined
+                    y, (_, kept) = self.pair.forward(inputs)
+                    other = replace(
+                        self, inputs=inputs, y=y, gradients=self.pair.backward(self.dy, kept)
+                    )
+                    probe = other._probe(name)
+                    found.append((probe, probe.projected(other._given(name))))
         return found
 
     def _advice(self):

@@ -36,6 +36,7 @@ AFTER_A_WRONG_ONE = 25  # entries that are still refined, so that a diagnosis ha
 PLAIN = 1e-2  # relative difference that no refinement takes away
 LONGER = 10  # times as long a step, to see whether it does
 STAYS = 1e-5  # relative difference of the two slopes, a hundred times the error of the first
+ALIKE = 1e-5  # relative difference of slopes around a kink that are the same
 
 
 @dataclass(frozen=True)
@@ -125,20 +126,16 @@ class Probe:
         """The slopes just before and just after x."""
         return one_sided_slopes(self.output, self.x, self.y, direction, self.dy, step)
 
-    def kink(self, name, index, value, nearby):
+    def kink(self, name, index, value, slopes, nearby):
         """In words, if ``value`` is one of many slopes that x has at ``index``, as ReLU has at 0.
 
         Args:
+            slopes: those of :meth:`jump`.
             nearby: as for :func:`judge`.
         """
-        slopes = self._jump(index)
-        if not slopes:
+        if not self._may_be(value, index, slopes, nearby()):
             return ""
         before, after = slopes
-        margin = 1e-3 * np.abs(slopes).max() + self._noise(index)
-        between = min(slopes) - margin < value < max(slopes) + margin
-        if not (between or _chosen(value, index, slopes, nearby())):
-            return ""
         at = f"along direction {index[0]}"
         if self.along is None:
             at = f"at index {index}, value {self.x[index]:.3g}"
@@ -147,25 +144,55 @@ class Probe:
             "of a ReLU does at 0, and neither is wrong; move the inputs away from it"
         )
 
-    def _jump(self, index):
+    def jump(self, index):
         """The slopes just before and just after x, where there is a kink between; else nothing.
 
-        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along, and
+        A kink's jump of the slope stays when the step shrinks. That of a curve shrinks along, and
         that of rounding grows.
         """
         direction, step = self._direction(index), step_for(self._size(index))
         try:
             before, after = self._one_sided(direction, step)
-            jump = abs(after - before)
-            if not jump > 1e-6 * max(abs(before), abs(after)) + self._noise(index):
-                return ()
-            nearer_before, nearer_after = self._one_sided(direction, step / 8)
+            nearer = self._one_sided(direction, step / 8)
         except CheckError:  # an end of where forward is defined is nearer than that
             return ()
-        return (before, after) if 0.5 < abs(nearer_after - nearer_before) / jump < 2 else ()
+        jump, nearer_jump = after - before, nearer[1] - nearer[0]
+        of_kink = (8 * nearer_jump - jump) / 7  # without what goes with the step
+        plain = abs(of_kink) > 1e-7 * np.abs(nearer).max() + self._noise(index)
+        stays = abs(nearer_jump) < 2 * min(abs(jump), abs(of_kink))
+        return nearer if plain and stays else ()
+
+    def _may_be(self, value, index, slopes, nearby):
+        """Whether a backward may give ``value`` between these slopes, and is right around there.
+
+        Of one kink it lies between them, and the slopes around are like these two. Where an entry
+        moves several ReLUs off 0 at once there are others, and that of 0 for all need not.
+        """
+        around = [probe.slope(index) for probe, _ in nearby]
+        given = [gradient[index] for _, gradient in nearby]
+        noise = self._noise(index)
+        wrong = [
+            not abs(a - b) <= ALIKE * max(abs(a), abs(b)) + noise
+            for a, b in zip(given, around, strict=True)
+        ]
+        if wrong and sum(wrong) >= len(wrong) / 2:  # as some may lie at other kinks
+            return False
+        far = 1e-3 * (max(slopes) - min(slopes))
+        several = any(min(abs(slope - s) for s in slopes) > far for slope in around)
+        return several or value == 0 or self.is_between(value, index, slopes)
+
+    def is_between(self, value, index, slopes):
+        """Whether a value lies between two slopes, or is like one of them."""
+        margin = ALIKE * np.abs(slopes).max() + self._noise(index)
+        return min(slopes) - margin < value < max(slopes) + margin
+
+    def slope(self, index):
+        """One entry of ``numeric``."""
+        step = step_for(self._size(index))
+        return slope_or_nan(self.output, self.x, self._direction(index), self.dy, step)
 
     def _noise(self, index):
-        """What rounding of the outputs may make of a one-sided slope."""
+        """What rounding of the outputs may make of a one-sided slope, with the shorter step."""
         return 8 * rounding(self.y, self.dy) / step_for(self._size(index))
 
     def end(self, name, index):
@@ -213,6 +240,10 @@ class Finding:
     untold: str = ""
     at_edge: bool = False
 
+    def leave_out(self, index):
+        """Let an entry count as equal."""
+        self.numeric[index], self.floor[index] = self.analytic[index], np.inf
+
     def difference(self):
         """Of the two values of each entry; infinite where one is NaN."""
         difference = np.abs(self.analytic - self.numeric)
@@ -253,8 +284,8 @@ def judge(name, probe, gradient, tolerance, is_rounding, advice, nearby):
         tolerance: largest relative error of an entry called right.
         is_rounding: says, when it is called, whether the gradient is nothing but rounding.
         advice: says, when it is called, what to change where rounding hides the gradient.
-        nearby: returns, when it is called, Findings on inputs that are moved a little: what is at
-            a kink here is not there.
+        nearby: returns, when it is called, Probes of the input moved a little, each with the
+            gradient there in the form of ``numeric``: what is at a kink here is not there.
 
     Returns:
         Finding
@@ -292,13 +323,14 @@ def judge(name, probe, gradient, tolerance, is_rounding, advice, nearby):
 def _settle(name, probe, finding, nearby):
     """Refine what the first look leaves open; returns the wrong indices and the excuses.
 
-    An excuse says why an entry has no one slope; that entry then counts as equal.
+    An excuse says why an entry has no one slope; that entry then counts as equal. So do those that
+    lie between the slopes of a kink, where others are wrong: what is wrong with these says more.
     """
     difference = finding.difference()
     open_ = finding.wrong() | ((finding.floor > RESOLVED * finding.size()) & (finding.size() > 0))
     indices = [tuple(map(int, index)) for index in np.argwhere(open_)]
     indices.sort(key=lambda index: -difference[index])
-    wrong, excuses = [], []
+    wrong, at_kinks, excuses = [], [], []
     for count, index in enumerate(indices):
         if wrong and count >= AFTER_A_WRONG_ONE:
             break
@@ -307,27 +339,23 @@ def _settle(name, probe, finding, nearby):
             continue
         defined = not np.isnan(finding.numeric[index])
         value = finding.analytic[index]
-        excuse = probe.kink(name, index, value, nearby) if defined else probe.end(name, index)
+        if not defined:
+            excuse = probe.end(name, index)
+        elif slopes := probe.jump(index):
+            excuse = probe.kink(name, index, value, slopes, nearby)
+            if probe.is_between(value, index, slopes):
+                at_kinks.append(index)
+        else:
+            excuse = ""
         if excuse:
             excuses.append(excuse)
-            finding.numeric[index], finding.floor[index] = finding.analytic[index], np.inf
+            finding.leave_out(index)
         else:
             wrong.append(index)
-    return wrong, excuses
-
-
-def _chosen(value, index, slopes, nearby):
-    """Whether ``value`` may be a choice among the slopes where several kinks lie at one place.
-
-    Where an entry moves many ReLUs off 0, that of a backward that takes all their slopes for 0 need
-    not lie between those on either side. But it is right nearby, and there are slopes like it.
-    """
-    if sum(finding.wrong()[index] for finding in nearby) >= len(nearby) / 2:
-        return False
-    slopes = [*slopes, *(finding.numeric[index] for finding in nearby)]
-    lowest, highest = min(slopes), max(slopes)
-    more = 2 * (highest - lowest)  # as these are a few of many
-    return lowest - more < value < highest + more
+    elsewhere = [index for index in wrong if index not in at_kinks]
+    for index in at_kinks if elsewhere else ():
+        finding.leave_out(index)
+    return elsewhere or wrong, excuses
 
 
 def _first(mask):

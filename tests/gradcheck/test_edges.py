@@ -212,7 +212,12 @@ def test_whatever_a_module_makes_of_a_gradient_is_wrong_in_words(gradient, cause
     dx, dgain = check_module(Scale(gradient), X).tensors
     assert dx.right
     assert dgain.diagnosis.startswith(cause)
-    assert ("relative error" in str(dgain)) == (cause != REPLACES)  # as its values are right
+
+
+@pytest.mark.parametrize(("factor", "shown"), [(1, False), (4, True)])
+def test_of_a_replaced_gradient_values_are_shown_where_they_are_wrong_too(factor, shown):
+    report = check_module(Scale(lambda grad, dgain: factor * dgain.sum(0)), X)
+    assert ("relative error" in str(report.tensors[1])) == shown
 
 
 def test_nan_in_a_gradient_is_not_called_replaced():

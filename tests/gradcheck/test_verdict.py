@@ -174,7 +174,7 @@ def test_nor_does_it_excuse_what_is_no_slope_of_its():
     x = X.copy()
     x[2, 1] = 0
     report = check_pair(
-        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 4, x > 0), (x,)
+        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 3, x > 0), (x,)
     )
     assert report.tensors[0].index == (2, 1)
 
@@ -209,14 +209,14 @@ def test_where_many_kinks_lie_at_one_place_a_right_gradient_is_told_to_move(seed
         check_pair(two_layers, two_layers_backward, (x, 0 * w1, b1, w2), seed=seed)
 
 
-@pytest.mark.parametrize("factor", [1.01, 3, -1])
-def test_and_a_wrong_one_is_wrong_there(factor):
+@pytest.mark.parametrize("factor", [1.0005, 3, -1])
+def test_and_one_that_is_wrong_around_there_is_wrong(factor):
     def backward(dy, cache):
         dx, *others = two_layers_backward(dy, cache)
-        return factor * dx, *others
+        dx[2] *= factor  # which is 0 at the kink
+        return dx, *others
 
-    report = check_pair(two_layers, backward, padded(0))
-    assert report.tensors[0].verdict == "wrong"
+    assert check_pair(two_layers, backward, padded(0)).tensors[0].verdict == "wrong"
 
 
 def relu(x):
@@ -229,10 +229,45 @@ def test_a_relu_of_a_relu_is_told_to_move_along_directions_too(seed, directions)
     x = np.maximum(np.random.default_rng(seed).standard_normal((4, 6)), 0)
     with pytest.raises(CheckError, match=r"x has a kink (at index|along direction)"):
         check_pair(relu, lambda dy, x: dy * (x > 0), (x,), seed=seed, directions=directions)
+    for factor in (1.0005, 1.1):
+        pair = relu, lambda dy, x, factor=factor: factor * dy * (x > 0)
+        assert check_pair(*pair, (x,), seed=seed, directions=directions).verdict == "wrong"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_weak_kink_in_a_curve_is_one(seed):
+    def backward(dy, x):
+        return dy * (np.exp(x) + 1e-4 * (x > 0))
+
+    pair = lambda x: (np.exp(x) + 1e-4 * np.maximum(x, 0), x), backward
+    with pytest.raises(CheckError, match="x has a kink at index"):
+        check_pair(*pair, np.zeros(3), seed=seed)
+    assert not check_pair(pair[0], lambda dy, x: 1.0005 * backward(dy, x), np.zeros(3), seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_rounding_makes_of_a_slope_is_no_kink(seed):
+    """Rounding inside of forward: it grows as the step shrinks, as the jump of a kink does not."""
+    x = np.random.default_rng(seed).uniform(-2, 2, 1)
     report = check_pair(
-        relu, lambda dy, x: 3 * dy * (x > 0), (x,), seed=seed, directions=directions
+        lambda x: ((1e5 + np.tanh(x)) - 1e5, x),
+        lambda dy, x: 1.0005 * tanh_backward(dy, x),
+        (x,),
+        seed=seed,
     )
     assert report.verdict == "wrong"
+
+
+def test_where_nothing_nearby_is_defined_a_slope_between_the_two_is_a_kinks():
+    def sure(x):  # whose entries sum to 1, as probabilities do
+        if abs(x.sum() - 1) > 1e-4:
+            raise ValueError
+        return np.maximum(x - 0.5, 0), x
+
+    x = np.array([0.5, 0.3, 0.2])
+    with pytest.raises(CheckError, match="x has a kink at index"):
+        check_pair(sure, lambda dy, x: dy * (x > 0.5), (x,))
+    assert not check_pair(sure, lambda dy, x: dy * np.where(x == 0.5, 3, x > 0.5), (x,))
 
 
 def test_a_sharp_bend_is_no_kink_that_excuses():
