@@ -32,7 +32,8 @@ import {
   self_attention_backward,
 } from "./sublayers.js";
 
-// What computes a kind of box, and the lesson about it.
+// What computes a kind of box, and the lesson about it; `of_class` is what the package has in place
+// of the two functions.
 export const PAIRS = {
   embedding: { pair: [embedding, embedding_backward], lesson: "05" },
   positional_encoding: { pair: [positional_encoding, positional_encoding_backward], lesson: "06" },
@@ -61,10 +62,15 @@ export const PAIRS = {
   swiglu: { pair: [swiglu, swiglu_backward], lesson: "27" },
   activated_feed_forward: {
     pair: [activated_feed_forward, activated_feed_forward_backward],
+    of_class: "ActivatedFeedForward",
     lesson: "27",
   },
   alibi_attention: { pair: [alibi_attention, alibi_attention_backward], lesson: "27" },
-  self_attention: { pair: [self_attention, self_attention_backward], lesson: "27" },
+  self_attention: {
+    pair: [self_attention, self_attention_backward],
+    of_class: "SelfAttention",
+    lesson: "27",
+  },
 };
 
 // The kind of a box by the last part of its name.
@@ -109,8 +115,8 @@ export class Run {
   show(name, value) {
     const part = name.split(".").at(-1);
     const kind = this.kinds[part] ?? KINDS[part];
-    const { pair, lesson } = PAIRS[kind];
-    const functions = pair.map((f) => f.name).join(" / ");
+    const { pair, of_class, lesson } = PAIRS[kind];
+    const functions = of_class ?? pair.map((f) => f.name).join(" / ");
     this.states.push({ name, kind, shape: value.shape, value, functions, lesson });
   }
 
