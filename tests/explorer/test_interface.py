@@ -97,6 +97,12 @@ def test_a_difference_is_that_of_the_numbers_as_they_are_shown():
     assert shown[4] == dict(before="−7.250", after="−0.500", difference="6.750")
 
 
+def test_no_share_is_written_with_a_power_of_ten():
+    shares = {0: "0.0", 3e-9: "< 0.0001", 2e-6: "0.00020", 0.0123: "1.2", 0.995: "100", 1: "100"}
+    shown = exported("numbers.js", f"{[*shares]}.map(m.percent)")
+    assert [text.replace("\xa0", " ") for text in shown] == [f"{x} %" for x in shares.values()]
+
+
 def test_text_on_any_colour_can_be_read():
     numbers = "Array.from({ length: 201 }, (_, i) => i / 100 - 1)"
     styles = exported(

@@ -18,6 +18,9 @@ export function signed(number, digits = 3) {
 
 export function percent(probability) {
   const value = 100 * probability;
+  if (value > 0 && value < 0.0001) {
+    return "<\u00a00.0001\u00a0%"; // no power of ten, which not everybody reads
+  }
   return `${value >= 10 ? value.toFixed(0) : value.toPrecision(2)}\u00a0%`; // on one line
 }
 

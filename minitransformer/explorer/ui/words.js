@@ -399,14 +399,14 @@ export const WORDS = {
     de: "nach Schritt {number}: {percent}",
   },
   learned_piece: {
-    en: "Learned: the probability of “{wanted}” went from {before} to {after} (steps: {steps}).",
-    zh: "学会了：{steps} 步之内，“{wanted}”的概率从 {before} 变为 {after}。",
-    de: "Gelernt: Die Wahrscheinlichkeit von „{wanted}“ ging von {before} auf {after} (Schritte: {steps}).",
+    en: "The probability of “{wanted}” went from {before} to {after} (steps: {steps}).",
+    zh: "{steps} 步之内，“{wanted}”的概率从 {before} 变为 {after}。",
+    de: "Die Wahrscheinlichkeit von „{wanted}“ ging von {before} auf {after} (Schritte: {steps}).",
   },
   learned_sentence: {
-    en: "Learned: the probability of a piece of “{wanted}”, in the geometric mean, went from {before} to {after} (steps: {steps}).",
-    zh: "学会了：{steps} 步之内，“{wanted}”中每个子词的概率（几何平均）从 {before} 变为 {after}。",
-    de: "Gelernt: Die Wahrscheinlichkeit eines Stücks von „{wanted}“, im geometrischen Mittel, ging von {before} auf {after} (Schritte: {steps}).",
+    en: "The probability of a piece of “{wanted}”, in the geometric mean, went from {before} to {after} (steps: {steps}).",
+    zh: "{steps} 步之内，“{wanted}”中每个子词的概率（几何平均）从 {before} 变为 {after}。",
+    de: "Die Wahrscheinlichkeit eines Stücks von „{wanted}“, im geometrischen Mittel, ging von {before} auf {after} (Schritte: {steps}).",
   },
   stopped_at_step: {
     en: "It was stopped at step {step} of {steps}.",
