@@ -18,6 +18,12 @@ export class CharacterVocabulary {
     return Array.from(text, (character) => this.ids.get(character) ?? UNK);
   }
 
+  // The characters of a text that have no id, each once, as they are shown.
+  unknown(text) {
+    const characters = [...new Set(text)].filter((character) => !this.ids.has(character));
+    return characters.map((character) => SEEN_AS[character] ?? character);
+  }
+
   // The text of ids up to the first EOS; PAD and BOS are nothing, UNK is REPLACEMENT.
   decode(ids) {
     const said = ids.includes(EOS) ? ids.slice(0, ids.indexOf(EOS)) : ids;

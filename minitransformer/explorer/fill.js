@@ -58,7 +58,8 @@ export function fill(model, vocabulary, ids, begins, { forced = [], off = new Se
   });
 }
 
-function may_stand(vocabulary, begins) {
+// 1 at each piece that may stand in a gap, one that begins a word or not, and 0 at others, (1, V).
+export function may_stand(vocabulary, begins) {
   const fits = (piece, id) =>
     id > MASK && piece !== BLANK && piece.startsWith(BLANK) === begins ? 1 : 0;
   return array([1, vocabulary.pieces.length], Float64Array.from(vocabulary.pieces, fits));

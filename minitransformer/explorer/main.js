@@ -45,12 +45,18 @@ const main = document.querySelector("main");
 const working_words = document.getElementById("working");
 let left_from = null; // what had the focus when something was asked for last
 let num_asked = 0; // how often something was asked for
-// What is asked of the engine, which answers by a state.
-const asked = (what) => (...given) => {
+// What is asked of the engine, which answers by a state. Of a worker that fails the engine tells.
+const asked = (what) => async (...given) => {
   num_asked += 1;
   left_from = document.activeElement;
   main.setAttribute("aria-busy", "true");
-  engine[what](...given);
+  try {
+    await engine[what](...given);
+  } catch (error) {
+    working({ stage: "failed" });
+    main.setAttribute("aria-busy", "false");
+    throw error;
+  }
 };
 const teacher = { teach: asked("teach"), stop: () => engine.stop(), go_back: asked("go_back") };
 let state = {
@@ -90,11 +96,12 @@ const draw = renderer([
   {
     id: "view-shown",
     depends: ({ gradient, view, attention, layer, head, drawn, source_row, ...others }) => {
-      const { box, part, language, theme } = others;
+      const { missing, box, part, language, theme } = others;
       const { learning, teaching, optimizer, rates, num_steps } = others;
       const of_learning = [learning === null, teaching, optimizer, rates, num_steps];
       return [
         gradient,
+        missing,
         view,
         attention,
         layer,

@@ -1,6 +1,6 @@
 // Random numbers of a seed, the same as NumPy's: default_rng(seed).random(), one after the other.
 // So a seed draws here what it draws in `minitransformer generate --seed`, but for rounding in the
-// logits.
+// logits, and where the page sees less of a beginning that is long, see tasks.js.
 
 const MULTIPLIER = 0x2360ed051fc65da44385df649fccf645n; // of PCG64
 

@@ -36,6 +36,11 @@ export class ScoredVocabulary {
     return parts.flatMap((word) => this.split(word));
   }
 
+  // No character is unknown: bytes are left.
+  unknown() {
+    return [];
+  }
+
   split(word) {
     const ids = Array.from(word, utf_8).flatMap((character) => {
       const whole = this.ids.get(character);

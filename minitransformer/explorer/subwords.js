@@ -65,6 +65,12 @@ export class Vocabulary {
     return this.read(text, most).map(({ id }) => id);
   }
 
+  // The characters of a text that are in no piece, each once.
+  unknown(text) {
+    const characters = new Set(words(text).join(""));
+    return [...characters].filter((character) => !this.ids.has(character));
+  }
+
   // Whether a text is longer than what a model takes of it.
   cuts(text) {
     return this.encode(text, this.max_length).length >= this.max_length;

@@ -21,7 +21,7 @@
 //   on_step               choices that selecting another step takes back
 //   most(page)            how many pieces are read at most
 
-import { encode_with_gaps, fill, filled, framed, without_gaps } from "./fill.js";
+import { encode_with_gaps, fill, filled, framed, may_stand, without_gaps } from "./fill.js";
 import { generate } from "./generate.js";
 import { BOS, PAD } from "./subwords.js";
 import { translate } from "./translate.js";
@@ -38,7 +38,7 @@ const TRANSLATION = {
   words: (text) => text,
   read({ vocabulary }, text) {
     const cut = vocabulary.cuts(text);
-    const missing = text.trim() === "" ? "note_empty" : null;
+    const missing = vocabulary.encode(text, 1).length === 0 ? "note_empty" : null;
     return { source: vocabulary.encode_source(text), start: [BOS], prompt: [], cut, missing };
   },
   steps({ model, report }, { source }, { forced, off }) {
@@ -64,7 +64,8 @@ const GENERATION = {
     const { vocabulary } = page;
     const ids = [...vocabulary.before(), ...vocabulary.encode(text)];
     const cut = ids.length > GENERATION.most(page);
-    // As of decoding/whole.py: of what is too long the newer half is seen, and there is room again.
+    // Of what is too long the newer half is seen, so that there is room to go on. The command sees
+    // as much of it as the model takes (decoding/whole.py), and may go on otherwise.
     const [first, ...prompt] = cut ? ids.slice(-Math.ceil(GENERATION.most(page) / 2)) : ids;
     return { source: null, start: [first], prompt, cut, missing: null };
   },
@@ -93,7 +94,10 @@ const FILLING = {
   read(page, text) {
     const [ids, begins] = encode_with_gaps(page.vocabulary, text);
     const cut = ids.length > FILLING.most(page);
-    const missing = begins.length === 0 ? "note_empty" : cut ? "note_cut" : null;
+    const is_stuck = (begin) => !may_stand(page.vocabulary, begin).data.includes(1);
+    const stuck = !cut && begins.some(is_stuck);
+    const missing =
+      begins.length === 0 ? "note_empty" : cut ? "note_cut" : stuck ? "note_no_piece" : null;
     return { source: framed(ids), start: null, begins, cut, missing };
   },
   steps({ model, vocabulary }, { source, begins }, { forced, off }) {

@@ -95,6 +95,7 @@ const answer = {
   ]),
   runs: (request.runs ?? []).map(looked_into),
   ids: (request.texts ?? []).map((text) => vocabulary.encode(text)),
+  unknown: (request.texts ?? []).map((text) => vocabulary.unknown(text)),
   sources: (request.texts ?? []).map((text) => vocabulary.encode_source?.(text)),
   texts: (request.ids ?? []).map((ids) => vocabulary.decode(ids)),
   translations: (request.translations ?? []).map(({ source, forced, off }) => [

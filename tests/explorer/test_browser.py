@@ -481,10 +481,12 @@ def test_keys_alone_are_enough(page):
 def test_where_there_is_nothing_to_translate_it_says_so(page):
     page.open()
     before = page.one("#sentence").text
-    for text in ("", "   ", "\t"):
+    for text in ("", "   ", "\t", "\x1c", "▁"):
         page.translate(text)
         assert "nothing to translate" in page.one(".note").text
         assert page.one("#sentence").text == before
+    page.open("#text=▁")
+    assert "nothing to translate" in page.one("#view-shown").text
 
 
 @pytest.mark.parametrize(("text", "note"), [

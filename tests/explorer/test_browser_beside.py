@@ -350,6 +350,21 @@ def test_a_worker_that_fails_is_told_of_and_not_asked_again(fault, driver, both,
             and "oops" not in entry["message"]] == []  # fmt: skip
 
 
+def test_what_fails_in_the_page_itself_is_told_of_and_asked_again(driver, both):
+    page = browser.Page(driver, both[1].path)
+    page.open("#example=1")
+    page.run("window.kept = Math.exp; Math.exp = () => { throw new Error('full'); }")
+    page.translate("Der Hund ist müde.")
+    assert "has stopped" in page.one("#working").get_attribute("textContent")
+    assert page.one("main").get_attribute("aria-busy") == "false"
+    (told,) = driver.get_log("browser")
+    assert "full" in told["message"]
+    page.run("Math.exp = kept")
+    page.click("#translate")
+    assert page.one("#working").get_attribute("textContent").strip() == ""
+    assert "text=Der+Hund+ist" in page.run("return location.hash")
+
+
 @pytest.mark.parametrize("language", ["en", "zh", "de"])
 def test_on_a_small_phone_the_epochs_stand_on_one_line_of_the_screen(language, both):
     _, page = both

@@ -15,6 +15,7 @@ ODD = [
     " \t\n ",
     "  two  blanks\u00a0and \u3000 others\u2028between\x85lines\x1c ",
     "zero\u200bwidth\ufeff",
+    "Hund\ufeff",
     "u\u0308ber U\u0308 und \u00fcber",
     "\u2581Hund \u2585 \0 a\u2581b",
     "日本語 日 本 x語y",

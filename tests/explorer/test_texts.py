@@ -1,6 +1,7 @@
 """What the page makes of a text, going on with it or filling it, is what the package makes."""
 
 import random
+import unicodedata
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from test_subwords import ODD, invented
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.data.text.tokenizer import TokenizerVocabulary
-from minitransformer.data.text.vocabulary import BLANK, GAP, MASK
+from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, Vocabulary
 from minitransformer.decoding.sampling import sample, sampling_probabilities
 from minitransformer.explorer.page import FOLDER, explorer_page
 from minitransformer.inference.filler import Filler
@@ -161,6 +162,16 @@ def test_texts_are_cut_and_put_together_as_the_package_does(generator):
     assert wrong == []
 
 
+def test_what_it_says_is_unknown_are_the_characters_that_the_package_does_not_know(generator):
+    vocabulary = generator.vocabulary
+    texts = [text for text in ODD if text.encode(errors="replace").decode() == text]
+    for text, found in zip(texts, made(generator, texts=texts)["unknown"], strict=True):
+        if not isinstance(vocabulary, CharacterVocabulary):  # which takes a text as it is
+            text = "".join(unicodedata.normalize("NFC", text).split())
+        unknown = [c for c in dict.fromkeys(text) if vocabulary.unknown in vocabulary.encode(c)]
+        assert found == ["⇥↵"["\t\n".index(c)] if c in "\t\n" else c for c in unknown]
+
+
 @pytest.fixture(scope="module")
 def filler():
     vocabulary = masked_vocabulary()
@@ -231,6 +242,14 @@ def test_without_a_gap_there_is_nothing_to_fill(filler):
     (answer,) = made(filler, made=[dict(text="Der Hund ist müde.")])["made"]
     assert (answer["missing"], answer["steps"]) == ("note_empty", [])
     assert not GAP.search(answer["text"])
+
+
+@pytest.mark.parametrize(("text", "missing"), [("The ___ is", "note_no_piece"), ("T___", None)])
+def test_a_gap_in_which_no_piece_may_stand_is_not_filled(text, missing):
+    smallest = Vocabulary.train(["The dog is red."] * 9, 18, mask=True)  # a piece a character
+    filler = Filler(small_model(smallest, "masked-language-model"), smallest)
+    (answer,) = made(filler, made=[dict(text=text)])["made"]
+    assert (answer["missing"], answer["steps"] == []) == (missing, bool(missing))
 
 
 def test_a_vocabulary_that_the_page_cannot_read_is_refused():

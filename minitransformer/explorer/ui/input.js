@@ -45,7 +45,7 @@ function form({ say, page }, typed, { keep, submit, update }) {
   box.value = typed;
   const onsubmit = (event) => {
     event.preventDefault();
-    if (box.value.trim() === "" && !page.task.draws) {
+    if (!page.task.draws && page.vocabulary.encode(box.value, 1).length === 0) {
       update({ note: "note_empty" });
     } else {
       submit(box.value);

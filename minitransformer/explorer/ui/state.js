@@ -93,7 +93,7 @@ export function state_maker(page, report = () => {}) {
     const say = words_in(choices.language, page.config.kind);
     const state = { ...choices, ...NOTHING_YET, page, model, say };
     state.layer = Math.min(state.layer, layers_of(state) - 1);
-    state.unknown = unknown_in(vocabulary, task.words(state.text));
+    state.unknown = vocabulary.unknown(task.words(state.text));
     const reading = read(state.text);
     Object.assign(state, { cut: reading.cut, missing: reading.missing, prompt: reading.prompt });
     if (reading.missing) {
@@ -142,16 +142,10 @@ function remembered(f) {
   };
 }
 
-// What is lost of a text: its characters that are in no piece of the vocabulary, `unknown`, and
-// whether it is too long and is `cut`.
+// What is lost of a text: its characters that the vocabulary does not know, `unknown`, and whether
+// it is too long and is `cut`.
 export function misread(vocabulary, text) {
-  return { unknown: unknown_in(vocabulary, text), cut: vocabulary.cuts(text) };
-}
-
-function unknown_in(vocabulary, text) {
-  const characters = new Set(text.normalize("NFC").replace(/\s/gu, ""));
-  const is_unknown = (id) => vocabulary.special[id] === "unknown";
-  return [...characters].filter((character) => vocabulary.encode(character).some(is_unknown));
+  return { unknown: vocabulary.unknown(text), cut: vocabulary.cuts(text) };
 }
 
 // How a piece is written: without the sign for a space, and what is no text by a word for it.

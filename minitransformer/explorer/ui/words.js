@@ -59,6 +59,11 @@ export const WORDS = {
     zh: "模型最多读 {most} 个子词，后面的部分被略去。",
     de: "Das Modell liest höchstens {most} Stücke. Was danach kommt, fällt weg.",
   },
+  note_no_piece: {
+    en: "The vocabulary has no piece that may stand in one of the gaps.",
+    zh: "词表中没有可填入其中某个空缺的子词。",
+    de: "Das Vokabular hat kein Stück, das in einer der Lücken stehen darf.",
+  },
   note_unknown: {
     en: "The model has never seen these characters and takes ‹unknown› for them: {characters}",
     zh: "模型从未见过这些字符，用 ‹未知› 代替它们：{characters}",

@@ -87,9 +87,9 @@ const FILLING_IN = {
     de: "Noch gibt es keine Lücke. Schreib ___ für ein Stück, das fehlt.",
   },
   note_cut: {
-    en: "The model takes {most} pieces at most, and this text has more. Give it a shorter one.",
-    zh: "模型最多读 {most} 个子词，这段文字超出了。请给一段短一些的。",
-    de: "Das Modell nimmt höchstens {most} Stücke, und dieser Text hat mehr. Gib ihm einen kürzeren.",
+    en: "This page takes {most} pieces at most, and this text has more. Give it a shorter one.",
+    zh: "本页最多读 {most} 个子词，这段文字超出了。请给一段短一些的。",
+    de: "Diese Seite nimmt höchstens {most} Stücke, und dieser Text hat mehr. Gib ihr einen kürzeren.",
   },
   translation: { en: "What it fills in", zh: "模型填入的", de: "Was es einsetzt" },
   translation_hint: {
