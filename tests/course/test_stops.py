@@ -51,8 +51,8 @@ FIRST = "✓ what is negative becomes 0"
      ["✗ relu must return its result and the cache; it returned ndarray"]),
     (RELU.replace("return", "x[0] = 0; return"),
      ["✗ relu raised ValueError: assignment destination is read-only (own.py, line 2); it must "
-      "not write to what it is given, nor to a view such as np.broadcast_to and np.diagonal return: "
-      "copy first"]),
+      "not write to what it is given, nor to a view such as np.broadcast_to and np.diagonal "
+      "return: copy first"]),
     ("while True",
      ["✗ importing answers/own.py raised SyntaxError: expected ':' (own.py, line 1)"]),
 ], ids=["right", "wrong", "half written", "not written", "raises", "returns no cache",
