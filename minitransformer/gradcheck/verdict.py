@@ -147,8 +147,7 @@ class Probe:
     def jump(self, index):
         """The slopes just before and just after x, where there is a kink between; else nothing.
 
-        A kink's jump of the slope stays when the step shrinks. That of a curve shrinks along, and
-        that of rounding grows.
+        A kink's jump of the slope stays when the step shrinks; that of a curve shrinks along.
         """
         direction, step = self._direction(index), step_for(self._size(index))
         try:
@@ -159,8 +158,7 @@ class Probe:
         jump, nearer_jump = after - before, nearer[1] - nearer[0]
         of_kink = (8 * nearer_jump - jump) / 7  # without what goes with the step
         plain = abs(of_kink) > 1e-7 * np.abs(nearer).max() + self._noise(index)
-        stays = abs(nearer_jump) < 2 * min(abs(jump), abs(of_kink))
-        return nearer if plain and stays else ()
+        return nearer if plain and abs(of_kink) > abs(nearer_jump) / 2 else ()
 
     def _may_be(self, value, index, slopes, nearby):
         """Whether a backward may give ``value`` between these slopes, and is right around there.

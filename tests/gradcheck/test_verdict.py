@@ -247,7 +247,7 @@ def test_a_weak_kink_in_a_curve_is_one(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_what_rounding_makes_of_a_slope_is_no_kink(seed):
-    """Rounding inside of forward: it grows as the step shrinks, as the jump of a kink does not."""
+    """Rounding inside of forward, which looks like a jump of the slope."""
     x = np.random.default_rng(seed).uniform(-2, 2, 1)
     report = check_pair(
         lambda x: ((1e5 + np.tanh(x)) - 1e5, x),
