@@ -176,7 +176,7 @@ def _validate(options, run_folder, task):
         note(f"confusion drawn: {options.confusion}")
     if options.json:
         how = {"ten_crops": options.ten_crops, "device": str(device), "scores": scores}
-        _write_json(options, recipe, split, origin, corpus=corpus, **how)
+        _write_json(options, recipe, corpus, split, origin, **how)
     return 0
 
 
@@ -226,7 +226,7 @@ def _score(options, run_folder):
             options.output.write_text("\n".join([*texts, ""]), encoding="utf-8")
     if options.json:
         _write_json(
-            *(options, recipe, split, translator.origin),
+            *(options, recipe, recipe.data.corpus, split, translator.origin),
             **how,
             device=str(translator.model.device),
             scores={name: scores.as_dict() for name, scores in rows.items()},
@@ -234,12 +234,16 @@ def _score(options, run_folder):
     return 0
 
 
-def _write_json(options, recipe, split, origin, **how):
-    """Write the scores and how they were made to the file that the options name."""
+def _write_json(options, recipe, corpus, split, origin, **how):
+    """Write the scores and how they were made to the file that the options name.
+
+    Args:
+        corpus: whose split it is; None for data of no corpus.
+    """
     content = {
         "command": options.command,
         "version": __version__,
-        "corpus": recipe.data.corpus,
+        "corpus": corpus,
         "split": str(split),
         "seed": recipe.training.seed,
         "parameters": origin,

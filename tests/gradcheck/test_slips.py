@@ -122,7 +122,7 @@ def test_a_model_is_judged_after_few_calls_of_forward_a_gradient(
     case, backward, was, now, most, monkeypatch
 ):
     """A right one's slope takes two or four, a refined one 20, and each trial of a cause
-    three; whether a wrong one is at a kink takes two.
+    three; whether a wrong one is at a kink takes four.
     """
     calls, forward = [], ModelLoss.forward
 
