@@ -181,8 +181,8 @@ for depth in (20, 32):
 # %% [markdown]
 # That is no overfitting, as it is measured on the pictures that they learn from. He and others saw it with 20 and 56
 # layers on CIFAR-10 (their figure 1), and called it **degradation**. In 80 steps some of it may be slowness alone. On
-# Fashion-MNIST, in 510 steps, plain networks of 20, 32, 44 and 56 layers have 14.9, 16.7, 24.3 and 24.8 % wrong of what
-# they have learned from; with shortcuts 11.9, 11.9, 11.3 and 11.4 % (from 32 layers on one seed,
+# Fashion-MNIST, in 510 steps, plain networks of 20, 32, 44 and 56 layers have 14.9, 16.7, 22.9 and 24.8 % wrong of what
+# they have learned from; with shortcuts 11.9, 11.5, 10.8 and 11.4 % (three seeds, one with 56 layers,
 # [measured](../docs/picture_claims.md#depth)). Or is it the rate? We try the plain network of 32 layers with a third of
 # it and three times as much:
 
