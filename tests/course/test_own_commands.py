@@ -346,9 +346,7 @@ def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypa
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))
 
 
-@pytest.mark.parametrize(
-    "helper", ["_leave_backward", "leave_backward", "_attention_backward", "_layer"]
-)
+@pytest.mark.parametrize("helper", ["leave_backward", "_layer"])
 def test_a_helper_is_taken_for_no_misspelt_function(helper, tmp_path, capsys):
     text = f"{STUBS.read_text(encoding='utf-8')}\n\ndef {helper}(dz, cache):\n    pass\n"
     assert command("check", written(tmp_path / "own.py", text)) == 1
@@ -378,8 +376,9 @@ def test_what_is_wrong_or_half_written_is_named_where_it_is_and_nowhere_else(
 
 @pytest.mark.parametrize(("function", "slip", "says"), attempts("ASKED", "own"))
 def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
-    text = text_with(**{function: slip})
-    assert command("check", written(tmp_path / "own.py", f"{text}\n\nLAST = []\n"), function) == 1
+    text, part = text_with(**{function: slip}), PART_OF[function].functions[0]
+    mine = solution_of_only(tmp_path / "own.py", part, text=f"{text}\n\nLAST = []\n")
+    assert command("check", mine, function) == 1
     said = capsys.readouterr().out
     assert all(text in said for text in says)
 
@@ -387,12 +386,13 @@ def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
 def test_what_takes_too_long_is_wrong(tmp_path, capsys):
     text = text_with(relu={"return": f"{ENDLESS}\n    return"})
-    assert command("check", written(tmp_path / "own.py", text), "relu") == 1
+    assert command("check", solution_of_only(tmp_path / "own.py", "relu", text=text), "relu") == 1
     assert f"it takes {STOPPED}" in capsys.readouterr().out
 
 
 def test_of_one_function_no_more_is_said(tmp_path, capsys):
-    path, before = written(tmp_path / "own.py", text_with(**SLIP)), signal.getsignal(signal.SIGALRM)
+    path = solution_of_only(tmp_path / "own.py", "relu", "layer_norm", text=text_with(**SLIP))
+    before = signal.getsignal(signal.SIGALRM)
     assert command("check", path, "relu") == 0
     assert signal.getsignal(signal.SIGALRM) == before
     assert capsys.readouterr().out == "  right  relu                            10 min\n"
