@@ -417,17 +417,16 @@ def test_prints_are_counted(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("name", "slip", "following"), [
-    ("swiglu", {"gate * up, p": "gate + up, p"}, "$COMPLETE mend swiglu, see lesson 27"),
-    ("swiglu", {"def ": "def _no_"}, "$COMPLETE write swiglu, see lesson 27"),
-    ("max_pooling", {"def ": "def _no_"}, "$PICTURES write max_pooling, see lesson 29"),
-    ("relu", {"def ": "def _no_"}, "right\nnext: write relu, see lesson 02"),
+    ("swiglu", {"gate * up, p": "gate + up, p"}, "of what came since 2017: mend swiglu"),
+    ("swiglu", {"def ": "def _no_"}, "of what came since 2017: write swiglu"),
+    ("max_pooling", {"def ": "def _no_"}, "for pictures: write max_pooling"),
 ])  # fmt: skip
 def test_without_the_second_part_the_transformer_is_complete(
     tmp_path, capsys, name, slip, following
 ):
     mine = written(tmp_path / "own.py", text_with(**{name: slip}))
     assert command("check", mine) == 1
-    complete = f"right\nyour Transformer is complete: minitransformer train toy --own {mine}\nnext,"
-    following = following.replace("$COMPLETE", f"{complete} of what came since 2017:")
-    following = following.replace("$PICTURES", f"{complete} for pictures:")
-    assert capsys.readouterr().out.endswith(f"{following}\n")
+    complete = f"your Transformer is complete: minitransformer train toy --own {mine}"
+    lesson = PART_OF[name].lesson
+    said = capsys.readouterr().out
+    assert said.endswith(f"right\n{complete}\nnext, {following}, see lesson {lesson}\n")
