@@ -29,7 +29,10 @@ WITHOUT = {
     "no layer norm": dict(layer_norm=False),
     "next to nothing": dict(d_k=1, positions="none", feed_forward=False, residual=False),
 }
-each = pytest.mark.parametrize(("what", "norm"), [*product(WITHOUT, ("post", "pre"))])
+WHERE_IT_MATTERS = "no residual connections", "no layer norm", "next to nothing"
+each = pytest.mark.parametrize(
+    ("what", "norm"), [*product(WITHOUT, ["pre"]), *product(WHERE_IT_MATTERS, ["post"])]
+)
 
 
 @pytest.fixture(autouse=True)

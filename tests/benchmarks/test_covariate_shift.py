@@ -3,6 +3,7 @@
 import covariate_shift as script
 import numpy as np
 import pytest
+from tiny_workload import few_pictures
 
 from minitransformer.cases.case import B, D
 from minitransformer.gradcheck import check_pair
@@ -46,6 +47,7 @@ def test_looking_at_inputs_notes_no_statistics_and_sees_a_shift():
 
 def test_a_training_that_explodes_is_told_and_not_fatal(monkeypatch):
     monkeypatch.setattr(script, "SIZE", 4)
+    few_pictures(monkeypatch, script)
     corpus = script.shapes_corpus()
     few = corpus["train"][:40], corpus["validation"][:20], corpus["test"][:20]
     with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from tiny_translator import train_once, write_recipe
 from minitransformer import Transformer, TransformerConfig
 from minitransformer.data.images import shapes
 from minitransformer.data.text.batches import make_batches
+from minitransformer.tasks import classification
 from minitransformer.tasks.splits import ParallelData
 
 V = 40
@@ -157,11 +158,15 @@ def of_few_labels(script, folder, patch):
     return _trained_before(script, folder, patch, options)
 
 
+def few_pictures(patch, user=classification):
+    """Let a module have but a few shapes."""
+    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
+    patch.setattr(user, "shapes_corpus", lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__))
+
+
 def of_few_pictures(script, folder, patch):
     """A tiny network for shapes, trained for two epochs with two seeds, and not once more."""
-    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
-    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
-    patch.setattr("minitransformer.tasks.classification.shapes_corpus", drawn)
+    few_pictures(patch)
     recipe = recipe_of("small-network", epochs=2, num_features=4, batch_tokens=20, crop_padding=1)
     (folder / "tiny.toml").write_text(recipe.as_toml(), encoding="utf-8")
     options = ["--runs", folder / "runs", "--recipes", folder / "tiny.toml", "--seeds", 1, 2]
@@ -170,9 +175,7 @@ def of_few_pictures(script, folder, patch):
 
 def of_few_claims(script, folder, patch):
     """Two tiny networks for shapes, one of them with other shortcuts, and not trained once more."""
-    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
-    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
-    patch.setattr("minitransformer.tasks.classification.shapes_corpus", drawn)
+    few_pictures(patch)
     small = dict(corpus="shapes", width_factor=0.25, depth=8, batch_tokens=20, epochs=2)
     rows = {"plain": dict(shortcut="none"), "residual": dict(shortcut="A")}
     claim = replace(script.CLAIMS["depth"](), common=small, rows=rows)
@@ -214,9 +217,7 @@ def of_few_norms(script, folder, patch):
 
 def of_few_shifts(script, folder, patch):
     """Networks that see forty pictures once."""
-    patch.setattr(shapes, "SIZES", {"train": 60, "validation": 20, "test": 20})
-    drawn = lru_cache(maxsize=1)(shapes.shapes_corpus.__wrapped__)
-    patch.setattr(script, "shapes_corpus", drawn)
+    few_pictures(patch, script)
     patch.setattr(script, "SIZE", 4)
     options = "--rates", 0.01, 0.1, "--seeds", 1, 2, "--pictures", 48, "--epochs", 1
     return [*options, "--json", folder / "covariate_shift.json"]

@@ -9,9 +9,8 @@ import pytest
 from exercise_files import LESSONS, functions_in, solution_of, stub_of
 
 from minitransformer import Transformer, TransformerConfig
-from minitransformer.commands.cli import main
 from minitransformer.course.exercises import check_exercise, exercise_names, parts_of
-from minitransformer.course.exercises.parts import TO_DO, WRONG, Answer, expect, judge
+from minitransformer.course.exercises.parts import RIGHT, TO_DO, WRONG, Answer, expect, judge
 from minitransformer.course.own.package import CALLED_ALIKE
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
 from minitransformer.decoding import cross_attention
@@ -23,13 +22,13 @@ each_exercise = pytest.mark.parametrize("name", exercise_names())
 
 
 @each_exercise
-def test_the_solution_is_right(name, capsys):
-    assert main(["check", name, "--file", str(solution_of(name))]) == 0, capsys.readouterr().out
+def test_the_solution_is_right_and_nothing_is_said_of_it(name):
+    verdicts = check_exercise(name, functions_in(solution_of(name))).verdicts
+    assert {(verdict.status, verdict.explanation) for verdict in verdicts} == {(RIGHT, "")}
 
 
 @each_exercise
 def test_the_untouched_stub_is_to_do(name):
-    assert main(["check", name, "--file", str(stub_of(name))]) == 1
     report = check_exercise(name, functions_in(stub_of(name)))
     assert {verdict.status for verdict in report.verdicts} == {TO_DO}
 
@@ -103,15 +102,12 @@ def breaks(*arguments):
 
 JUNK = {
     "raises": breaks,
-    "takes nothing": lambda: None,
     "None": lambda *_: None,
     "text": lambda *_: "text",
     "ragged": lambda *_: [[1.0], [1.0, 2.0]],
     "a number": lambda *_: 17.5,
     "an array": lambda *_: np.ones((2, 3, 1)),
-    "a matrix": lambda *_: np.zeros((8, 3)),
     "nothing in an array": lambda *_: np.zeros(0),
-    "infinity": lambda *_: np.inf,
     "a pair": lambda *_: (np.ones((3, 5, 8)), (np.ones(3),)),
     "NaN": lambda *_: (np.full((3, 5, 8), np.nan), ()),
     "ends the program": lambda *_: exit(),

@@ -346,9 +346,7 @@ def test_the_package_is_drawn_at_the_steps_that_the_run_has_logged(run, monkeypa
     assert [entry["step"] for entry in drawn["theirs"]] == list(losses(run.log))
 
 
-@pytest.mark.parametrize(
-    "helper", ["_leave_backward", "leave_backward", "_attention_backward", "_layer"]
-)
+@pytest.mark.parametrize("helper", ["leave_backward", "_layer"])
 def test_a_helper_is_taken_for_no_misspelt_function(helper, tmp_path, capsys):
     text = f"{STUBS.read_text(encoding='utf-8')}\n\ndef {helper}(dz, cache):\n    pass\n"
     assert command("check", written(tmp_path / "own.py", text)) == 1
@@ -378,8 +376,9 @@ def test_what_is_wrong_or_half_written_is_named_where_it_is_and_nowhere_else(
 
 @pytest.mark.parametrize(("function", "slip", "says"), attempts("ASKED", "own"))
 def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
-    text = text_with(**{function: slip})
-    assert command("check", written(tmp_path / "own.py", f"{text}\n\nLAST = []\n"), function) == 1
+    text, part = text_with(**{function: slip}), PART_OF[function].functions[0]
+    mine = solution_of_only(tmp_path / "own.py", part, text=f"{text}\n\nLAST = []\n")
+    assert command("check", mine, function) == 1
     said = capsys.readouterr().out
     assert all(text in said for text in says)
 
@@ -387,12 +386,13 @@ def test_one_function_can_be_asked_for(tmp_path, capsys, function, slip, says):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="nothing stops a loop here")
 def test_what_takes_too_long_is_wrong(tmp_path, capsys):
     text = text_with(relu={"return": f"{ENDLESS}\n    return"})
-    assert command("check", written(tmp_path / "own.py", text), "relu") == 1
+    assert command("check", solution_of_only(tmp_path / "own.py", "relu", text=text), "relu") == 1
     assert f"it takes {STOPPED}" in capsys.readouterr().out
 
 
 def test_of_one_function_no_more_is_said(tmp_path, capsys):
-    path, before = written(tmp_path / "own.py", text_with(**SLIP)), signal.getsignal(signal.SIGALRM)
+    path = solution_of_only(tmp_path / "own.py", "relu", "layer_norm", text=text_with(**SLIP))
+    before = signal.getsignal(signal.SIGALRM)
     assert command("check", path, "relu") == 0
     assert signal.getsignal(signal.SIGALRM) == before
     assert capsys.readouterr().out == "  right  relu                            10 min\n"
@@ -417,17 +417,16 @@ def test_prints_are_counted(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("name", "slip", "following"), [
-    ("swiglu", {"gate * up, p": "gate + up, p"}, "$COMPLETE mend swiglu, see lesson 27"),
-    ("swiglu", {"def ": "def _no_"}, "$COMPLETE write swiglu, see lesson 27"),
-    ("max_pooling", {"def ": "def _no_"}, "$PICTURES write max_pooling, see lesson 29"),
-    ("relu", {"def ": "def _no_"}, "right\nnext: write relu, see lesson 02"),
+    ("swiglu", {"gate * up, p": "gate + up, p"}, "of what came since 2017: mend swiglu"),
+    ("swiglu", {"def ": "def _no_"}, "of what came since 2017: write swiglu"),
+    ("max_pooling", {"def ": "def _no_"}, "for pictures: write max_pooling"),
 ])  # fmt: skip
 def test_without_the_second_part_the_transformer_is_complete(
     tmp_path, capsys, name, slip, following
 ):
     mine = written(tmp_path / "own.py", text_with(**{name: slip}))
     assert command("check", mine) == 1
-    complete = f"right\nyour Transformer is complete: minitransformer train toy --own {mine}\nnext,"
-    following = following.replace("$COMPLETE", f"{complete} of what came since 2017:")
-    following = following.replace("$PICTURES", f"{complete} for pictures:")
-    assert capsys.readouterr().out.endswith(f"{following}\n")
+    complete = f"your Transformer is complete: minitransformer train toy --own {mine}"
+    lesson = PART_OF[name].lesson
+    said = capsys.readouterr().out
+    assert said.endswith(f"right\n{complete}\nnext, {following}, see lesson {lesson}\n")

@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+import matplotlib
 import pytest
 
 LESSONS = Path(__file__).parents[2] / "lessons"
@@ -29,6 +30,7 @@ def test_the_lesson_says_whose_file_it_runs_on(
         (tmp_path / "answers/own.py").write_text(answers, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     lesson = {}
-    exec(BEGINNING, lesson)
+    with matplotlib.rc_context():  # the style of lessons is for no other test
+        exec(BEGINNING, lesson)
     assert lesson["OWN"].as_posix() == runs_on
     assert said in capsys.readouterr().out

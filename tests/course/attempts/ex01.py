@@ -1,8 +1,7 @@
 WRONG = """
 shapes_in_the_model
     (B, H, T, S) -> (B, H, S, T) || cross_weights:  || another order; target
-    (B, H, S, D // H) -> (B, H, S, D) || cross_keys:  || D / H
-    (B, H, S, D // H) -> (B, H, T, D // H) || cross_keys:  || come from the memory
+    (B, H, S, D // H) -> (B, H, S, D) || cross_keys:  || come from the memory, and a head has D / H
     (B, H, S, S) -> (B, S, S) || encoder_weights:  || source positions ask
     (B, H, T, T) -> (B, H, T, S) || decoder_weights:  || target positions are asked
     (B, T, V) -> (B, T, D) || logits:  || for each of V words

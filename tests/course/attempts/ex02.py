@@ -8,7 +8,6 @@ residual_chain_slope
 gram
     x @ x.T -> x.T @ x || has the shape
     (dy + dy.T) -> 2 * dy || symmetric dy
-    (dy + dy.T) -> 2 * dy.T || symmetric dy
 two_layer_network
     y = x + h -> y = h || is x added at the end
     dx = dy + dz -> dx = dz || dy itself is missing

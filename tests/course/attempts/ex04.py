@@ -13,9 +13,7 @@ WRONG = """
 perplexity_at_the_floor
     entropy_of_target || counts the right word only
     + smoothing / vocabulary_size -> || counts the right word only
-    lambda vocabulary_size, smoothing: 1.0 || counts the right word only
 log_softmax
-    z = z - z.max(axis=-1, keepdims=True) -> pass || $LARGE
     z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
         -> np.log(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)) || $LARGE
     * dy.sum(axis=-1, keepdims=True) -> || sums to 1  # a target in place of dy
@@ -25,7 +23,6 @@ log_sum_exp_in_chunks
     peak - higher -> higher - peak || of small scores
     continue -> pass || −∞ − (−∞) is NaN
     * math.exp(peak - higher) -> && max(peak, float(z.max())) -> float(z.max()) || of small scores
-    lambda chunks: sum((np.exp(z).sum() for z in chunks)) || of small scores
     -math.inf, 0.0 -> max(z.max() for z in chunks), 0.0 || raised ValueError  # twice
 distillation
     u / temperature -> u || τ = 2.5

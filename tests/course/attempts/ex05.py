@@ -21,15 +21,6 @@ def longest_last(word, vocabulary):
     return [piece[::-1] for piece in reversed(longest_first(word[::-1], reversed_pieces))]
 
 
-def longest_anywhere(word, vocabulary):
-    if not word:
-        return []
-    piece = max((piece for piece in vocabulary if piece in word), key=len)
-    before, _, after = word.partition(piece)
-    return [*longest_anywhere(before, vocabulary), piece, *longest_anywhere(after, vocabulary)]
-
-
-
 WRONG = r"""
 scatter_by_product
     last_one_wins || factor √D, and for each id the sum
@@ -39,7 +30,6 @@ tied_bigram
 fewest_pieces
     longest_first || ['abc', 'd', 'e']; 2 pieces are enough
     longest_last || 2 pieces are enough
-    longest_anywhere || 2 pieces are enough
     lambda word, vocabulary: list(word) || ['a', 'b', 'c']; 2 pieces are enough
     lambda word, vocabulary: [word] || does not make up the word of such pieces
     lambda word, vocabulary: len(word) || expected a list of pieces

@@ -2,8 +2,6 @@ WRONG = """
 pairs_that_turn
     int( -> 2 * int( || T − 1 steps  # features
     (length - 1) -> length || T − 1 steps
-    lambda length, d_model: d_model // 2 || T − 1 steps
-    (length - 1) -> length && 0, d_model, 2 -> d_model // 2 || T − 1 steps  # i for 2i
 learned_positions
     table[:length] -> table[-length:] || y is
     dy.sum( -> dy.mean( || 2 times too small: 2 is the batch size
@@ -13,5 +11,4 @@ _turned
         || neighbouring features are a pair  # as some other codes have them
 rotary
     (x, 1) -> (x, -1) || neighbouring features are a pair  # clockwise
-    _turned(x, 1) -> _turned(x.swapaxes(1, 2), 1).swapaxes(1, 2) || features are a pair  # by head
 """

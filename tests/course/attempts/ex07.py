@@ -1,7 +1,6 @@
 WRONG = r"""
 dx_when_scaled
     dx / c -> dx || y is the same, and σ is not
-    dx / c -> dx * c || y is the same, and σ is not
     dx / c -> dx / c**2 || y is the same, and σ is not
 lean_layer_norm
     (y, sigma, gamma, beta) -> (centred / sigma, sigma, gamma) || array of 120 numbers

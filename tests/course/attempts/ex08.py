@@ -11,7 +11,6 @@ packed_mask
     & not_ahead -> || comes after it
     & real -> || padding looks at nothing
     <= position -> < position || may look
-    (same & real & not_ahead) -> ~(same & real & not_ahead) || may look
     (same & real & not_ahead) -> (1.0 * same * real * not_ahead) || boolean array; it is float64
     not_ahead)[:, None] -> not_ahead) || should have (3, 1, 7, 7)
 biased_attention

@@ -7,11 +7,8 @@ multiplications
     2 * T * S * d_model -> T * S * d_model || $PRODUCTS  # without the average
 reordered_heads
     w_output[places] -> w_output[:, places] || a head owns rows
-    w_query[:, places], w_key[:, places], w_value[:, places]
-        -> w_query[places], w_key[places], w_value[places] || what was head order[h]
     w_query[:, places], w_key -> w_query[:, :1], w_key || w_query has the shape (12, 1)
-    [np.asarray(order)] -> || what was head order[h]
-    np.asarray(order) -> np.argsort(order) || order[h]
+    np.asarray(order) -> np.argsort(order) || what was head order[h]
 gated_heads
     merge_heads(gates[:, None, None] * heads)
         -> (gates[:, None, None] * heads).reshape(len(heads), heads.shape[2], -1) || h · K + k

@@ -2,7 +2,6 @@ WRONG = """
 branch_scale
     (growth ** (1 / num_blocks) - 1) / v -> np.log(growth) / (num_blocks * v)
         || its square  # right only for many blocks
-    np.sqrt( -> ( || its square  # s² taken for s
     (growth ** (1 / num_blocks) - 1) / v -> (growth - 1) / (num_blocks * v)
         || its square  # the growth of pre-norm
 gated_residual

@@ -11,7 +11,6 @@ def starts_over(layers, dy, cache):
 WRONG = r"""
 crossover_length
     2 * d_model + d_ff -> 6 * d_model || 4 T² D  # right only where F = 4 D
-    2 * d_model + d_ff -> 4 * d_model + 2 * d_ff || 4 T² D  # one product forgotten
     + d_ff -> || 4 T² D
 parallel_layer
     feed_forward(n, -> feed_forward(n + attended, || neither gets the other's output

@@ -1,16 +1,10 @@
-from itertools import combinations, cycle
+from itertools import cycle
 
 import numpy as np
 
 
 def equal_sizes(lengths, count):
     return sum(len(part) * part[-1] for part in np.array_split(np.sort(lengths), count))
-
-
-def all_cuts_tried(lengths, count):
-    lengths = np.sort(lengths)
-    cuts = combinations(range(1, len(lengths)), count - 1)
-    return min(sum(len(part) * part[-1] for part in np.split(lengths, cut)) for cut in cuts)
 
 
 calls = cycle(range(9))  # for as many seeds and epochs as are asked for
@@ -30,8 +24,4 @@ clip_to_norm
 fewest_positions
     equal_sizes || different numbers of sentences
     np.sort(lengths) -> np.array(lengths) || should be
-"""
-RIGHT = """
-fewest_positions
-    all_cuts_tried
 """

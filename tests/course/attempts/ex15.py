@@ -8,7 +8,6 @@ attention_entropy
     axis=-1 -> axis=-2 || shape (2, 3, 4)
 stand_ins
     + whole -> || $ONCE
-    + whole -> - whole || $ONCE
     + whole -> + 2 * whole || $ONCE
     in range(i) -> in {*range(num_heads)} - {i} || without 2 and 1  # asks again
 attention_rollout

@@ -7,16 +7,6 @@ def found_on_a_grid(right, n, z):
     return inside[0], inside[-1]
 
 
-def without_subtraction(logits, labels):
-    """On a grid, by the formula as it stands in the paper."""
-    taus = np.geomspace(0.02, 50, 50)
-    losses = []
-    for tau in taus:
-        p = np.exp(logits / tau) / np.exp(logits / tau).sum(axis=-1, keepdims=True)
-        losses.append(-np.log(p[np.arange(len(labels)), labels]).mean())
-    return taus[np.argmin(losses)] if np.isfinite(losses).any() else np.nan
-
-
 BOTH = "middle - half, middle + half"
 OF_THE_MEASURED = "middle = (r + c / 2) / (1 + c) -> middle = r && + c**2 / 4) / (1 + c) -> )"
 
@@ -32,7 +22,7 @@ best_temperature
     z = -> labels = logits.argmax(axis=-1)\n    z = || the loss least there
     return 1 / np -> return 1.03 / np || the loss least there
     lambda logits, labels: np.nan || subtract the row's largest
-    without_subtraction || exp of a large number overflows
+    - logits.max(axis=-1, keepdims=True) -> || exp of a large number overflows
 """
 RIGHT = """
 plausible_shares

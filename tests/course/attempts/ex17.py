@@ -5,7 +5,6 @@ rows_to_be_busy
     - itemsize * (d_in + d_out) / bandwidth -> || X, W and Y cross
     if gain > 0 else math.inf -> || should be inf
 relu_dropout
-    (y, scale) -> (y, scale, keep) || no x and no mask
     (y, scale) -> (y, scale, keep[0, 0]) || no x and no mask
 streamed_average
     np.exp(peak - reference) -> 1 || earlier sums brought to the new peak

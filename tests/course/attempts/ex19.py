@@ -19,7 +19,6 @@ coupled_cell
     = dc_new + dh -> = dh || the second half of dstate, is left out
 one_gate
     np.where(mask[:, t, None], f * h + (1 - f) * n, h) -> f * h + (1 - f) * n || $AT_PADDING
-    n, h) -> n, 0) || $AT_PADDING
     * mask[:, :, None] -> || y is not 0 at padding
     + da @ w_hidden.T -> || what is carried from step to step through
     dh + dy[:, t], 0) -> dy[:, t], 0) || step to step

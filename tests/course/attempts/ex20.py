@@ -22,7 +22,6 @@ receptive_field
     (width - 1) -> width && * apart -> || one window
     * dilation * apart -> || each layer adds (k − 1) δ
     * apart -> * apart * stride || own stride does not widen
-    * apart -> || the strides of all layers below multiply
     apart *= -> apart = || all layers below multiply
     return seen -> return seen - sum(d > 1 for _, d, _ in layers[:1]) || strides below both count
 separable_convolution

@@ -39,7 +39,3 @@ attention_step
     changing || was kept changed
     lambda query, key, value, kept: value || must return y and what to keep
 """
-RIGHT = """
-attention_step
-    np.arange(total) <= position[:, None] -> np.tri(total, dtype=bool)[total - new :]
-"""

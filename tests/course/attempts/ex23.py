@@ -1,13 +1,3 @@
-import numpy as np
-
-
-def looping(begins, text, draw, share):
-    chosen = np.zeros(text.shape, bool)
-    for b, t in np.argwhere(text):
-        chosen[b, t] = draw[b, t] < share if begins[b, t] else chosen[b, t - 1]
-    return chosen
-
-
 CHOICE = "np.take_along_axis(chosen, first, axis=1)"
 
 WRONG = r"""
@@ -44,8 +34,4 @@ first_row_attention
     x[:, 0] -> x[:, -1] || position 0
     dq @ w_query.T -> dq @ w_query.T\n    dx[:, 1:] = 0 || zero where it should not be
     dx[:, 0] += dq @ w_query.T -> pass || dx: the path through `x[:, 0]` || Only dx is wrong
-"""
-RIGHT = """
-whole_words
-    looping
 """

@@ -29,7 +29,6 @@ merged_attention
     / np.where(total == 0, 1, total) -> || divide by the sum
     np.where(total == 0, 1, total) -> total || −∞ − (−∞) is NaN
     peak = np.where(peak == -np.inf, 0, peak) -> pass || −∞ − (−∞) is NaN
-    np.maximum(log_total_1, log_total_2) -> 0 * log_total_1 || is NaN
     peak + np.log(total) -> log_total_1 + log_total_2 || not their logarithms
     peak + np.log(total) -> np.maximum(log_total_1, log_total_2) || that is the larger one
     peak + np.log(total) -> np.log(total) || L = ln(exp(L₁) + exp(L₂))

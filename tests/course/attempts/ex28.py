@@ -1,60 +1,16 @@
 import numpy as np
-from exercise_files import functions_in, solution_of
 
 OF_A_RANK = "(parts * (d_in + d_out))"
 FITS = f"d_in * d_out // {OF_A_RANK}"
 CEILING = f"-(-d_in * d_out // {OF_A_RANK})"
 BOTH = "np.concatenate([low, high])"
 SVD = "full_matrices=False)"
-of_columns = functions_in(solution_of("ex28"))["columns_for_neighbours"]
-
-
-def of_rows(weight, num_heads):
-    """As for weights that PyTorch keeps, (H K, D)."""
-    return of_columns(weight.T, num_heads).T
-
-
-def by_numbers(weight, num_heads):
-    """Which column goes where, one after the other."""
-    moved, half = np.empty_like(weight), weight.shape[1] // num_heads // 2
-    for old in range(weight.shape[1]):
-        head, feature = divmod(old, 2 * half)
-        moved[:, head * 2 * half + 2 * (feature % half) + feature // half] = weight[:, old]
-    return moved
-
-
-def of_one(matrix, rank):
-    u, sizes, vt = np.linalg.svd(matrix, full_matrices=False)
-    return u[:, :rank] * sizes[:rank], vt[:rank]
-
-
-def of_a(a, b, rank):
-    left, right = of_one(a, rank)
-    return left, right @ b
-
-
-def of_b(a, b, rank):
-    left, right = of_one(b, rank)
-    return a @ left, right
 
 
 def loudest(a, b, rank):
     """The columns of A and rows of B whose products are largest."""
     keep = np.argsort(-np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=1))[:rank]
     return a[:, keep], b[keep]
-
-
-def by_two_qrs(a, b, rank):
-    (q, r), (p, s) = np.linalg.qr(a), np.linalg.qr(b.T)
-    left, right = of_one(r @ s.T, rank)
-    return q @ left, right @ p.T
-
-
-def on_the_largest_directions(a, b, rank):
-    """A B kept where its largest right singular vectors are, found as eigenvectors."""
-    _, vectors = np.linalg.eigh(b.T @ (a.T @ a) @ b)
-    kept = vectors[:, -rank:]
-    return a @ (b @ kept), kept.T
 
 
 def of_eig(a, b, rank):
@@ -84,7 +40,6 @@ numbers_of_block
     $BOTH -> np.stack([low, high], axis=1).reshape(-1) || not 2j and 2j + 1
     $BOTH -> np.concatenate([high, low]) || those of weight j
     + minimum -> || m is missing
-    + minimum -> - minimum || with its sign
     + minimum -> + abs(minimum) || with its sign
     $BOTH + minimum -> ($BOTH - 8.0) || has no m
     $BOTH -> ($BOTH - 8.0) || takes 8 off
@@ -102,7 +57,8 @@ columns_for_neighbours
     num_heads, 2, -1 -> num_heads, -1, 2 || this is the way back
     num_heads, 2, -1 -> 1, 2, -1 || each head has pairs of its own
     .swapaxes(-1, -2) -> || as they were
-    of_rows || not its rows
+    halves = weight -> weight = weight.T\n    halves = weight
+        && .reshape(weight.shape) -> .reshape(weight.shape).T || not its rows
     halves.swapaxes -> halves[:, :, ::-1].swapaxes || its first pair
     halves.swapaxes -> halves[:, ::-1].swapaxes || its first pair
     num_heads, 2, -1 -> -1, 2, 3 || raised ValueError
@@ -118,24 +74,17 @@ smaller_adapter
     $SVD -> $SVD\n    u, sizes, vt = (x[: len(b)][::-1] for x in (u.T, sizes, vt))\n    u = u.T
         || not the smallest
     vt[:rank] -> vt[:, :rank].T || svd returns Vᵀ
-    of_a || nearest to A alone
-    of_b || nearest to B alone
+    svd(a @ b -> svd(a && vt[:rank] -> vt[:rank] @ b || nearest to A alone
+    svd(a @ b -> svd(b && u[:, :rank] -> a @ u[:, :rank] || nearest to B alone
     loudest || keeps the largest singular values
     np.sqrt(sizes[:rank]) -> np.nan * sizes[:rank] || sum to nan
     roots[:, None] * vt[:rank] -> (roots[:, None] * vt[:rank]).T || they have (9, 2) and (7, 2)
     lambda a, b, rank: a @ b || must return A' and B'
 """
 RIGHT = """
-rank_that_fits
-    $FITS -> d_in * d_out // parts // (d_in + d_out)
 numbers_of_block
     $BOTH -> np.concatenate([low, high]).astype(np.float64)
-    block[4:] & 15 -> block[4:] % 16
-columns_for_neighbours
-    by_numbers
 smaller_adapter
     u[:, :rank] * roots, roots[:, None] * vt[:rank] -> u[:, :rank] * sizes[:rank], vt[:rank]
-    by_two_qrs
-    on_the_largest_directions
     of_eig
 """

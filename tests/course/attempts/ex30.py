@@ -1,7 +1,3 @@
-import math
-
-import numpy as np
-
 OF_A_STEP = "(378 * width**2)"
 LESS = "+ 90 * width**2"
 MATRIX = "- 4 * width * num_classes"
@@ -9,55 +5,14 @@ AXES = "axis=(1, 2, 4)"
 CENTRED = f"apart - apart.mean({AXES}, keepdims=True)"
 
 
-def by_doubling(num_blocks, most):
-    """How many paths there are of each length, a block at a time."""
-    of_length = np.array([1.0])
-    for _ in range(num_blocks):
-        of_length = np.append(of_length, 0) + np.append(0, of_length)
-    return of_length[: most + 1].sum() / of_length.sum()
-
-
-def counted(num_weights, channels, width, num_classes, shortcut=0, bias=0):
-    """Kernel by kernel, until they are too many."""
-    depth = 0
-    for n in range(1, 200):
-        count, c_in = 9 * channels * width + 4 * width * num_classes + bias * num_classes, width
-        for c_out in (width, 2 * width, 4 * width):
-            for _ in range(n):
-                count += 9 * c_in * c_out + 9 * c_out**2 + shortcut * (c_in != c_out) * c_in * c_out
-                c_in = c_out
-        if count > num_weights:
-            return depth
-        depth = 6 * n + 2
-
-
-def with_shortcuts_b(*sizes):
-    return counted(*sizes, shortcut=1)
-
-
-def with_biases(*sizes):
-    return counted(*sizes, bias=1)
-
-
-def by_channel(weight, gamma, beta, mean, variance, epsilon):
-    new, bias = np.empty_like(weight), np.empty_like(beta)
-    for e in range(len(beta)):
-        sigma = math.sqrt(variance[e] + epsilon)
-        new[..., e] = weight[..., e] * gamma[e] / sigma
-        bias[e] = beta[e] - mean[e] * gamma[e] / sigma
-    return new, bias
-
-
-def by_groups(x, gamma, beta, groups):
-    """Each group cut out and normed for itself; the cache is that of the solution."""
-    x_hats, sigmas, width = [], [], x.shape[-1] // groups
-    for g in range(groups):
-        part = x[..., g * width : (g + 1) * width]
-        sigmas.append(np.sqrt(part.var(axis=(1, 2, 3), keepdims=True) + 1e-5))
-        x_hats.append((part - part.mean(axis=(1, 2, 3), keepdims=True)) / sigmas[-1])
-    x_hat = np.concatenate(x_hats, axis=-1)
-    apart = x_hat.reshape(*x.shape[:3], groups, width)
-    return gamma * x_hat + beta, (apart, np.stack(sigmas, axis=3), gamma)
+def as_in_batch_norm(dy, cache):
+    x_hat, sigma, gamma = cache
+    apart = dy.reshape(x_hat.shape)
+    gamma = gamma.reshape(x_hat.shape[3:])
+    count = x_hat[0, ..., 0, :].size
+    dbeta, dgamma = apart.sum(axis=(0, 1, 2)), (apart * x_hat).sum(axis=(0, 1, 2))
+    dx = gamma / sigma * (apart - dbeta / count - x_hat * dgamma / count)
+    return dx.reshape(dy.shape), dgamma.ravel(), dbeta.ravel()
 
 
 WRONG = r"""
@@ -87,10 +42,9 @@ deepest_within
         || a kernel has 9 places
     $LESS -> + 45 * width**2 && $OF_A_STEP -> (252 * width**2)
         && $MATRIX -> - 3 * width * num_classes || twice the channels of the second
-    with_shortcuts_b || shortcuts A have no weights
-    with_biases || biases are left out
+    $LESS -> + 80 * width**2 || shortcuts A have no weights
+    $MATRIX -> $MATRIX - num_classes || biases are left out
     $OF_A_STEP -> (126 * width**2) || not in all together
-    $OF_A_STEP -> (42 * width**2) || count the network of n = 1
     $LESS -> + 72 * width**2 || count the network of n = 1
     9 * channels * width -> 9 * width * width || count the network of n = 1
     // $OF_A_STEP -> / $OF_A_STEP || count the network of n = 1
@@ -132,9 +86,12 @@ group_norm
     gamma * x_hat -> np.repeat(gamma[:: len(gamma) // groups], len(gamma) // groups) * x_hat
         || has a γ of its own
     (centred * centred).mean($AXES, -> apart.var($AXES, ddof=1, || not by N − 1
-    of_the_batch || each picture has its own
-    of_a_place || over all places of the picture
-    strided || 0 and 1, not 0 and 3
+    apart.mean($AXES -> apart.mean(axis=(0, 1, 2, 4)
+        && centred).mean($AXES -> centred).mean(axis=(0, 1, 2, 4) || each picture has its own
+    apart.mean($AXES -> apart.mean(axis=4 && centred).mean($AXES -> centred).mean(axis=4
+        || over all places of the picture
+    groups, -1) -> -1, groups) && apart.mean($AXES -> apart.mean(axis=(1, 2, 3)
+        && centred).mean($AXES -> centred).mean(axis=(1, 2, 3) || 0 and 1, not 0 and 3
     - through_mean - through_sigma -> || dx has two terms more
     - through_mean -> || WRONG  dx
     - through_sigma -> || WRONG  dx
@@ -151,49 +108,3 @@ group_norm
 group_norm_backward
     as_in_batch_norm || are the means of a batch norm
 """
-RIGHT = """
-share_of_paths
-    by_doubling
-deepest_within
-    counted
-    if n > 0 else 0 -> if n >= 1 else 0
-folded
-    by_channel
-    return weight * scale -> return np.einsum("ijce,e->ijce", weight, scale)
-group_norm
-    by_groups
-    (centred * centred).mean($AXES, -> apart.var($AXES,
-"""
-
-
-def normed_along(axes, x, gamma, beta, groups):
-    apart = x.reshape(*x.shape[:3], groups, -1)
-    sigma = np.sqrt(apart.var(axis=axes, keepdims=True) + 1e-5)
-    x_hat = (apart - apart.mean(axis=axes, keepdims=True)) / sigma
-    return gamma * x_hat.reshape(x.shape) + beta, (x_hat, sigma, gamma)
-
-
-def of_the_batch(*inputs):
-    return normed_along((0, 1, 2, 4), *inputs)
-
-
-def of_a_place(*inputs):
-    return normed_along(4, *inputs)
-
-
-def strided(x, gamma, beta, groups):
-    """Groups of channels that lie G apart, so that each has a stride of G."""
-    apart = x.reshape(*x.shape[:3], -1, groups)
-    sigma = np.sqrt(apart.var(axis=(1, 2, 3), keepdims=True) + 1e-5)
-    x_hat = (apart - apart.mean(axis=(1, 2, 3), keepdims=True)) / sigma
-    return gamma * x_hat.reshape(x.shape) + beta, (x_hat, sigma, gamma)
-
-
-def as_in_batch_norm(dy, cache):
-    x_hat, sigma, gamma = cache
-    apart = dy.reshape(x_hat.shape)
-    gamma = gamma.reshape(x_hat.shape[3:])
-    count = x_hat[0, ..., 0, :].size
-    dbeta, dgamma = apart.sum(axis=(0, 1, 2)), (apart * x_hat).sum(axis=(0, 1, 2))
-    dx = gamma / sigma * (apart - dbeta / count - x_hat * dgamma / count)
-    return dx.reshape(dy.shape), dgamma.ravel(), dbeta.ravel()

@@ -1,96 +1,8 @@
-import numpy as np
-
 TOKENS = "1 + (side // size) ** 2"
 MOST = "2 * d_model + d_ff"
 DIVIDES = "side % size == 0 and "
 MIDDLES = "np.clip((np.arange(after) + 0.5) * before / after - 0.5, 0, before - 1)"
 HATS = "np.maximum(0, 1 - abs(middles[:, None] - np.arange(before)))"
-
-
-def by_counting(side, d_model, d_ff):
-    """All six products, counted."""
-    found = side
-    for size in range(side, 0, -1):
-        if side % size:
-            continue
-        n = 1 + (side // size) * (side // size)
-        pairs = n * d_model * n + n * n * d_model
-        others = 4 * n * d_model * d_model + n * d_model * d_ff + n * d_ff * d_model
-        if pairs <= others:
-            found = size
-    return found
-
-
-def one_by_one(x, hidden, token):
-    y = x.copy()
-    y[hidden] = token
-    return y, (hidden, x.shape)
-
-
-def by_numbers(weight, table, size, columns):
-    """Where each row comes from, by its number."""
-    channels = len(weight) // size**2
-    rows = [
-        ((i * size + size - 1 - j) * channels + c)
-        for i in range(size)
-        for j in range(size)
-        for c in range(channels)
-    ]
-    places = [0]
-    for n in range(len(table) - 1):
-        row, column = divmod(n, columns)
-        places.append(1 + row * columns + columns - 1 - column)
-    return weight[rows], table[places]
-
-
-def place_by_place(table, old, new):
-    places = [table[0]]
-    for u in range(new[0]):
-        for v in range(new[1]):
-            corners = []
-            for index, n, after in ((u, old[0], new[0]), (v, old[1], new[1])):
-                r = min(max((index + 0.5) * n / after - 0.5, 0), n - 1)
-                low = int(r)
-                corners.append([(low, 1 - (r - low)), (min(low + 1, n - 1), r - low)])
-            total = np.zeros(table.shape[1])
-            for i, of_row in corners[0]:
-                for j, of_column in corners[1]:
-                    total += of_row * of_column * table[1 + i * old[1] + j]
-            places.append(total)
-    return np.array(places)
-
-
-def nearest(table, old, new):
-    places = [table[0]]
-    for u in range(new[0]):
-        for v in range(new[1]):
-            i, j = (
-                int(min(max((a + 0.5) * n / m - 0.5, 0), n - 1) + 0.5)
-                for a, n, m in zip((u, v), old, new, strict=True)
-            )
-            places.append(table[1 + i * old[1] + j])
-    return np.array(places)
-
-
-def drawn_on(table, old, new):
-    def weights(before, after):
-        if before == 1:
-            return np.ones((after, 1))
-        middles = (np.arange(after) + 0.5) * before / after - 0.5
-        low = np.clip(np.floor(middles), 0, before - 2).astype(int)
-        share = (middles - low)[:, None]
-        return (1 - share) * np.eye(before)[low] + share * np.eye(before)[low + 1]
-
-    both = [weights(n, m) for n, m in zip(old, new, strict=True)]
-    grid = np.einsum("ui,vj,ijd->uvd", *both, table[1:].reshape(*old, -1))
-    return np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
-
-
-def beyond(table, old, new):
-    """Asks for the row below the last, and raises an IndexError."""
-    return table[1:].reshape(*old, -1)[old[0]]
-
-
 WRONG = r"""
 finest_patches
     $TOKENS -> (side // size) ** 2 || the class token is compared
@@ -144,9 +56,13 @@ larger_positions
     $MIDDLES -> np.clip(np.arange(after) * before / after, 0, before - 1) || not at its upper edge
     / after - 0.5, -> / after, || the last − ½
     $MIDDLES -> (np.arange(after) + 0.5) * before / after - 0.5 || must sum to 1
-    nearest || the nearest old position
-    beyond || larger_positions(table, (2, 3), (2, 3)) raised IndexError
-    drawn_on || nothing is drawn on
+    $HATS -> np.eye(before)[np.floor(middles + 0.5).astype(int)] || the nearest old position
+    *old, -1) -> *old, -1)[old[0]] || larger_positions(table, (2, 3), (2, 3)) raised IndexError
+    $MIDDLES -> (np.arange(after) + 0.5) * before / after - 0.5
+        \n        low = np.clip(np.floor(middles), 0, before - 2).astype(int)
+        \n        share = middles[:, None] - low[:, None]
+        && $HATS -> (1 - share) * np.eye(before)[low] + share * np.eye(before)[low + 1]
+        || nothing is drawn on
     table[1:].reshape(*old, -1) -> table[1:].reshape(*old[::-1], -1).swapaxes(0, 1)
         || from left to right, row by row
     table[1:].reshape(*old, -1) -> table[:-1].reshape(*old, -1) || begins at row 1
@@ -157,15 +73,4 @@ larger_positions
     $HATS -> np.maximum(0, 1 - 2 * abs(middles[:, None] - np.arange(before))) || a mean of at most
     np.concatenate([table[:1], grid.reshape(new[0] * new[1], -1)])
         -> grid.reshape(new[0] * new[1], -1) || has the shape (6, 4)
-"""
-RIGHT = """
-finest_patches
-    by_counting
-masked_patches
-    np.where(hidden[..., None], token, x) -> x * ~hidden[..., None] + token * hidden[..., None]
-    dy[hidden].sum(axis=0) -> (dy * hidden[..., None]).sum(axis=(0, 1))
-weights_for_mirrored
-    by_numbers
-larger_positions
-    place_by_place
 """

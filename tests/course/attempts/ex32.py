@@ -1,40 +1,7 @@
-import math
-
 LOGARITHM = "math.log(1 - share) / math.log(momentum)"
 ROOT = "math.sqrt(rate / (curvature * (2 - reach)))"
 MU = "((large - small) / (large + small))"
 ETA = "4 / (small + large) ** 2"
-
-
-def by_walking(share, momentum):
-    way, velocity, steps = 0.0, 1.0, 0
-    while way < share / (1 - momentum):
-        way, velocity, steps = way + velocity, momentum * velocity, steps + 1
-    return steps
-
-
-def when_the_velocity_is_small(share, momentum):
-    velocity, steps = 1.0, 1
-    while velocity > share:
-        velocity, steps = momentum * velocity, steps + 1
-    return steps
-
-
-def by_steps(rate, curvature, noise):
-    """Until the variance stays."""
-    if rate * curvature >= 2:
-        return math.inf
-    variance = 0.0
-    for _ in range(2000):
-        variance = (1 - rate * curvature) ** 2 * variance + (rate * noise) ** 2
-    return math.sqrt(variance)
-
-
-def by_kappa(least, largest):
-    root = math.sqrt(largest / least)
-    mu = ((root - 1) / (root + 1)) ** 2
-    return (1 - math.sqrt(mu)) ** 2 / least, mu
-
 
 WRONG = r"""
 steps_until
@@ -43,10 +10,10 @@ steps_until
     math.ceil($LOGARITHM) -> math.floor($LOGARITHM) || the step with the gradient is counted
     math.log(1 - share) -> math.log(share) || what is left to go
     math.ceil($LOGARITHM) -> math.ceil($LOGARITHM) + 1 || one step more than needed
-    when_the_velocity_is_small || not the velocity
+    $LOGARITHM -> math.log(share) / math.log(momentum) + 1 || not the velocity
     math.ceil($LOGARITHM) -> math.floor($LOGARITHM) + 1 || one step more than needed
     return 1 -> return 0 || the step with the gradient is counted
-    lambda share, momentum: math.ceil(1 / (1 - momentum)) || of 1 / (1 − μ) in all
+    $LOGARITHM -> 1 / (1 - momentum) || of 1 / (1 − μ) in all
     return math.ceil($LOGARITHM) -> return min(1000, math.ceil($LOGARITHM)) || 0.9999) is 1000
 wandering
     return noise * $ROOT -> return noise**2 * $ROOT**2 || the root of the variance
@@ -73,12 +40,4 @@ best_for_a_ravine
     return $ETA, $MU ** 2 -> return 1.0, 0.5 || multiplied by 0.691226 in a step, and no less
     return $ETA, $MU ** 2 -> return 1.0, $MU ** 2 || lie at the two ends of where
     return $ETA, $MU ** 2 -> return $ETA || must return (η, μ)
-"""
-RIGHT = """
-steps_until
-    by_walking
-wandering
-    by_steps
-best_for_a_ravine
-    by_kappa
 """

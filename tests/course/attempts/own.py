@@ -76,7 +76,6 @@ cross_entropy
     (loss, nll), ( -> loss, nll, ( || it returned a tuple of 3
     return (loss, nll), ( -> ( || is its `return` missing?
     return (loss, nll) -> return (loss, loss) || without smoothing
-    smoothing) * nll + smoothing -> smoothing) * nll + 0 || loss
     log_p[np.arange(len(t)), t] -> log_p[np.arange(len(t)), t] / z.shape[-1] || not divided by V
     log_p.mean(axis=-1)
         -> (log_p.sum(axis=-1) - log_p[np.arange(len(t)), t]) / (z.shape[-1] - 1) || one among them
@@ -278,7 +277,6 @@ clip_scale
 noam
     min( -> max( || the smaller of the two counts
     step * w -> step / w || it is the smaller of step^−½ and step · w^−1.5
-    -1.5 -> -0.5 || it is the smaller of step^−½ and step · w^−1.5
     d_model**-0.5 * -> || is the factor D^−½ in it?
 linear_decay
     max(0.0, min(step / warmup_steps, falling)) -> min(step, falling) || linear
@@ -412,7 +410,6 @@ grouped_query_attention
     v, mask, p, rng -> v, None if mask is None else ~mask, p, rng || is the same for all heads
     v, mask, p, rng -> v, mask || p and rng are to be handed on
     v, mask, p, rng -> v, mask, p / 2, rng || and nothing else draws
-    .sum(axis=2) -> .mean(axis=2) || the sum over these
     .sum(axis=2) -> [:, :, 0] || the sum over these
     by_group = batch, num_groups, -1, length, -> by_group = batch, -1, num_groups, length,
         && .sum(axis=2) -> .sum(axis=1) || the sum over these
@@ -444,7 +441,6 @@ convolution_2d
     y = sum( -> y = 1 / len(places) * sum( || yours is their mean
     y = sum( -> y = 2 * sum( || window (u, v) begins in row u s − p
     return y, -> return y.astype(np.float32), || may be its rounding
-    stride) -> stride + 1) || has the shape
     padded = pad(x, padding) -> padded = pad(x, 0) || has the shape
     padded = pad(x, padding)
         -> padded = np.pad(x, ((0, 0), *2 * ((padding, padding),), (0, 0)), mode="edge")
@@ -610,14 +606,6 @@ layer_norm
         && x_hat, sigma, gamma = cache -> x, gamma, epsilon = cache
         \n    sigma = np.sqrt(x.var(axis=-1, keepdims=True) + epsilon)
         \n    x_hat = (x - x.mean(axis=-1, keepdims=True)) / sigma
-causal_mask
-    (position[None, :] <= position[:, None])[None, None] -> np.tri(len(position))[None, None] > 0
-split_heads
-    x.reshape(batch, length, num_heads, d_model // num_heads).swapaxes(1, 2)
-        -> np.stack(np.split(x, num_heads, axis=-1), axis=1)
-merge_heads
-    x.swapaxes(1, 2).reshape(batch, length, num_heads * head_width)
-        -> np.concatenate([x[:, h] for h in range(num_heads)], axis=-1)
 dropout
     return x, None -> return x, 1.0
         && keep * scale, (keep, scale) -> keep * scale, keep * scale
@@ -649,11 +637,6 @@ rotary
     sin, pairs), (cos, sin, pairs) -> sin, pairs), (rows, pairs)
         && cos, sin, pairs = cache -> rows, pairs = cache
         && turned(dy, cos, -sin, pairs) -> turned(dy, rows[:, 0], -rows[:, 1], pairs)
-grouped_query_attention
-    np.repeat(x, num_heads // num_groups, axis=1)
-        -> x[:, [h * num_groups // num_heads for h in range(num_heads)]]
-adamw_update
-    data *= 1 - learning_rate * weight_decay -> data -= learning_rate * weight_decay * data
 convolution_2d
     sum(padded[:, rows, columns] @ weight[i, j] for i, j, rows, columns in places)
         -> np.einsum("byxcij,ijce->byxe", np.lib.stride_tricks.sliding_window_view(padded,
@@ -676,18 +659,12 @@ momentum_update
         + velocity * (momentum if nesterov else 1)
 """
 
-LOOP = r"while left > 0:\n        pass"
-ENDLESS = (  # the limit is short, or else the test would take a minute
-    r"\n    import signal\n    left, _ = signal.setitimer(signal.ITIMER_REAL, 0.01)\n    " + LOOP
-)
 UNWRITTEN = "alive = cache\\n    return dy * alive -> raise NotImplementedError"
 
 # What is said of a whole file with a slip, and what to do next; and of the one function alone.
 CHECKED = r"""
 layer_norm_backward
     - through_mean -> || WRONG  layer_norm || mend layer_norm, see lesson 07
-noam
-    \n    return -> $ENDLESS\n    return || WRONG  noam || mend noam, see lesson 12
 relu_backward
     return -> raise NotImplementedError\n    return || to do  relu || write relu, see lesson 02
 dropout_backward
@@ -708,8 +685,6 @@ layer_norm
     centred = -> x += 0\n    centred = || WRONG  layer_norm || must not write to what it is given
 layer_norm_backward
     - through_mean -> || WRONG  layer_norm
-noam
-    \n    return -> $ENDLESS\n    return || WRONG  noam || is there a loop that never ends
 """
 
 # Where a training on it stops, and what a command says of a search.
