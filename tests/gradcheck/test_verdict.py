@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from battery.activations import relu, relu_backward
 from battery.losses import mse, mse_backward
 
 from minitransformer.gradcheck import CheckError, check_pair
@@ -157,9 +158,6 @@ def test_a_zero_that_is_but_the_rounding_of_backward_is_zero():
 
 
 def test_a_kink_does_not_excuse_a_wrong_gradient_elsewhere():
-    def relu(x):
-        return np.maximum(x, 0), x
-
     x = X.copy()
     x[2, 1] = 0
     report = check_pair(relu, lambda dy, x: dy * (x >= -1), (x,))
@@ -173,9 +171,7 @@ def test_a_kink_does_not_excuse_a_wrong_gradient_elsewhere():
 def test_nor_does_it_excuse_what_is_no_slope_of_its():
     x = X.copy()
     x[2, 1] = 0
-    report = check_pair(
-        lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * np.where(x == 0, 3, x > 0), (x,)
-    )
+    report = check_pair(relu, lambda dy, x: dy * np.where(x == 0, 3, x > 0), (x,))
     assert report.tensors[0].index == (2, 1)
 
 
@@ -219,16 +215,12 @@ def test_and_one_that_is_wrong_around_there_is_wrong(factor):
     assert check_pair(two_layers, backward, padded(0)).tensors[0].verdict == "wrong"
 
 
-def relu(x):
-    return np.maximum(x, 0), x
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("directions", [None, 3])
 def test_a_relu_of_a_relu_is_told_to_move_along_directions_too(seed, directions):
     x = np.maximum(np.random.default_rng(seed).standard_normal((4, 6)), 0)
     with pytest.raises(CheckError, match=r"x has a kink (at index|along direction)"):
-        check_pair(relu, lambda dy, x: dy * (x > 0), (x,), seed=seed, directions=directions)
+        check_pair(relu, relu_backward, (x,), seed=seed, directions=directions)
     for factor in (1.0005, 1.1):
         pair = relu, lambda dy, x, factor=factor: factor * dy * (x > 0)
         assert check_pair(*pair, (x,), seed=seed, directions=directions).verdict == "wrong"
@@ -307,8 +299,8 @@ def test_nor_one_of_another_input():
 def test_a_kink_nearby_does_not_make_a_right_gradient_wrong(near):
     """Short steps change nothing on ReLU's flat side, and longer ones step over the kink."""
     x = np.array([near, -near, 1, -1])
-    assert check_pair(lambda x: (np.maximum(x, 0), x), lambda dy, x: dy * (x > 0), (x,)).right
-    report = check_pair(lambda x: (np.maximum(x, 0), x), lambda dy, x: dy, (x,))
+    assert check_pair(relu, relu_backward, (x,)).right
+    report = check_pair(relu, lambda dy, x: dy, (x,))
     assert report.verdict == "wrong"
 
 

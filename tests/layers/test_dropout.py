@@ -1,6 +1,5 @@
 """What is dropped, alone and within other layers, and what is left as it is."""
 
-import math
 from functools import partial
 
 import numpy as np
@@ -9,15 +8,12 @@ from kinds import Recorder
 from rounding import assert_but_for_rounding
 
 from minitransformer.layers.alibi import Alibi
-from minitransformer.layers.attention import MultiHeadAttention, scaled_dot_product_attention
+from minitransformer.layers.attention import MultiHeadAttention
 from minitransformer.layers.dropout import dropout, dropout_backward
 from minitransformer.layers.feed_forward import FeedForward
 from minitransformer.layers.grouped_query_attention import GroupedQueryAttention
 from minitransformer.layers.residual import ResidualConnection, residual
-from minitransformer.layers.restricted_attention import (
-    RestrictedSelfAttention,
-    restricted_attention,
-)
+from minitransformer.layers.restricted_attention import RestrictedSelfAttention
 from minitransformer.layers.segment_attention import SegmentAttention
 from minitransformer.layers.swiglu import SwiGLU
 
@@ -93,26 +89,3 @@ def test_the_way_out_of_a_sublayer_drops_with_its_own_probability(norm):
     y, _ = connection.leave(X, H, np.random.default_rng(1))
     z, _ = residual(X, H, 0.5, np.random.default_rng(1))
     np.testing.assert_array_equal(y, z if norm == "pre" else connection.norm.forward(z)[0])
-
-
-def test_a_feed_forward_network_drops_inner_activations_and_not_outputs():
-    layer = FeedForward(4, 1, RNG, p=0.5)
-    layer.b_1.data[:] = 100  # the one inner unit is alive at every position
-    x = RNG.standard_normal((50, 4))
-    y, _ = layer.forward(x, np.random.default_rng(1))
-    alive = y.any(axis=-1)
-    assert 0 < alive.mean() < 1
-    assert_but_for_rounding(y[alive], 2 * layer.forward(x)[0][alive], additions=5)
-
-
-@pytest.mark.parametrize("restricted", [False, True])
-def test_dropout_of_attention_weights_keeps_their_scale(restricted):
-    """With all values 1 each output is the sum of its row of weights after dropout."""
-    ones = np.ones((1, 1000, 2) if restricted else (1, 1, 1000, 6))
-    zeros = 0 * ones
-    if restricted:
-        y, _ = restricted_attention(zeros, zeros, ones, 1, 3, p=0.5, rng=RNG)
-    else:
-        y, _ = scaled_dot_product_attention(zeros, zeros, ones, None, 0.5, RNG)
-    assert y.std() > 0
-    assert abs(y.mean() - 1) < 4 * y.std() / math.sqrt(1000)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from battery.table import Right, away, normal
+from battery.table import away, normal, right
 
 PAIRS = []
 
@@ -21,7 +21,7 @@ def relu_backward(dy, x):
     return dy * (x > 0)
 
 
-PAIRS += Right("relu", relu, relu_backward, away((3, 7))).with_slips(
+PAIRS += right("relu", relu, away((3, 7))).with_slips(
     ({" * (x > 0)": ""}, "condition wrong",
      "where x is negative it is not zero and should be; elsewhere it is"),
     ({"x > 0": "dy > 0"}, "condition wrong", "not linear in dy"),
@@ -41,7 +41,7 @@ def leaky_relu_backward(dy, x):
     return dy * np.where(x > 0, 1, 0.1)
 
 
-PAIRS += Right("leaky relu", leaky_relu, leaky_relu_backward, away((4, 4))).with_slips(
+PAIRS += right("leaky relu", leaky_relu, away((4, 4))).with_slips(
     ({"1, 0.1": "1, 0"}, "condition wrong", "where x is negative it is zero and should not be"),
     ({"1, 0.1": "0.1, 1"}, "condition wrong",
      "10 times too large: the condition is the wrong way round"),
@@ -59,7 +59,7 @@ def elu_backward(dy, cache):
     return dy * np.where(x > 0, 1, y + 0.7)
 
 
-PAIRS += Right("elu", elu, elu_backward, away((5, 4))).with_slips(
+PAIRS += right("elu", elu, away((5, 4))).with_slips(
     ({"y + 0.7": "y"}, "term missing"),
     ({"y + 0.7": "np.exp(x)"}, "factor in a branch",
      "where x is negative it is 1.42857 times too large; elsewhere it is"),
@@ -79,13 +79,12 @@ def gelu_backward(dy, cache):
     return dy * 0.5 * (1 + t + x * (1 - t * t) * inner)
 
 
-GELU = Right("gelu with tanh", gelu, gelu_backward, normal((3, 5)))
+GELU = right("gelu with tanh", gelu, normal((3, 5)))
 PAIRS += GELU.with_slips(
     ({" + x * (1 - t * t) * inner": ""}, "term missing"),
     ({" * inner": ""}, "inner derivative missing"),
     ({"3 * ": ""}, "inner derivative missing", "lacks the exponent as a factor"),
     ({"t * t": "t"}, "power wrong"),
-    ({"1 + t + ": ""}, "term missing"),
 )
 
 
@@ -99,7 +98,7 @@ def erf_gelu_backward(dy, cache):
     return dy * (phi + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi))
 
 
-PAIRS += Right("gelu with erf", erf_gelu, erf_gelu_backward, normal((2, 7))).with_slips(
+PAIRS += right("gelu with erf", erf_gelu, normal((2, 7))).with_slips(
     ({" / math.sqrt(2 * math.pi)": ""}, "term wrong", "is 2.5066 times too large"),
     ({"-x * x / 2": "-x * x"}, "term wrong"),
     ({"phi + x": "phi - x"}, "sign of a term"),
@@ -116,9 +115,8 @@ def silu_backward(dy, cache):
     return dy * (s + x * s * (1 - s))
 
 
-PAIRS += Right("silu", silu, silu_backward, normal((4, 16))).with_slips(
+PAIRS += right("silu", silu, normal((4, 16))).with_slips(
     ({" + x * s * (1 - s)": ""}, "term missing", "in `sigma(x)`"),
-    ({"s + x * s": "x * s"}, "term missing"),
     ({"x * s * (1 - s)": "s * (1 - s)"}, "term wrong"),
 )
 
@@ -131,9 +129,8 @@ def softplus_backward(dy, x):
     return dy * sigma(x)
 
 
-PAIRS += Right("softplus", softplus, softplus_backward, normal((6, 2))).with_slips(
+PAIRS += right("softplus", softplus, normal((6, 2))).with_slips(
     ({"sigma(x)": "sigma(-x)"}, "sign", "the derivative is taken at −x: a sign is wrong"),
-    ({"sigma(x)": "sigma(softplus(x)[0])"}, "derivative at y"),
     ({"sigma(x)": "sigma(x) * (1 - sigma(x))"}, "differentiated twice",
      "it should be dy times σ(x): the factor exp(y) is missing"),
 )
@@ -149,8 +146,7 @@ def tanh_backward(dy, cache):
     return dy * (1 - y * y)
 
 
-TANH = Right("tanh", tanh, tanh_backward, normal((3, 4)))
-PAIRS += TANH.with_slips(
+PAIRS += right("tanh", tanh, normal((3, 4))).with_slips(
     ({"y * y": "y"}, "power wrong", "it is dy times (1 − y); it should be dy times (1 − y²)"),
     ({"y * y": "cache[0] ** 2"}, "derivative at x", "(1 − y²): x in place of y"),
     ({"y * y": "np.tanh(y) ** 2"}, "derivative at y", "taken at y; it has to be taken at x"),
@@ -172,7 +168,7 @@ def sigmoid_backward(dy, cache):
     return dy * y * (1 - y)
 
 
-PAIRS += Right("sigmoid", sigmoid, sigmoid_backward, normal((2, 3, 5))).with_slips(
+PAIRS += right("sigmoid", sigmoid, normal((2, 3, 5))).with_slips(
     ({" * (1 - y)": ""}, "term missing", "dy times y (1 − y): the factor (1 − y) is missing"),
     ({"y * (1 - y)": "(1 - y)"}, "term missing"),
     ({"_, y": "y, _"}, "derivative at x"),
@@ -189,7 +185,7 @@ def softsign_backward(dy, x):
     return dy / (1 + np.abs(x)) ** 2
 
 
-PAIRS += Right("softsign", softsign, softsign_backward, away((3, 5))).with_slips(
+PAIRS += right("softsign", softsign, away((3, 5))).with_slips(
     ({" ** 2": ""}, "power wrong"),
 )
 
@@ -207,7 +203,7 @@ def around_one(rng):
     return (x + rng.uniform(-0.4, 0.4, (4, 6)),)
 
 
-PAIRS += Right("clipping", hard_tanh, hard_tanh_backward, around_one).with_slips(
+PAIRS += right("clipping", hard_tanh, around_one).with_slips(
     ({"np.abs(x) < 1": "x < 1"}, "condition wrong",
      "where x is below about -1.03 it is not zero and should be; elsewhere"),
     ({" * (np.abs(x) < 1)": ""}, "condition wrong",
@@ -226,11 +222,9 @@ def swish_backward(dy, cache):
     return dy * s + beta * dz, (x * dz).sum(0)
 
 
-SWISH = Right("swish with β for each feature", swish, swish_backward, normal((5, 3), (3,)))
-PAIRS += SWISH.with_slips(
+PAIRS += right("swish with β for each feature", swish, normal((5, 3), (3,))).with_slips(
     ({"beta * dz": "dz"}, "inner derivative missing"),
     ({"(x * dz)": "dz"}, "inner derivative missing"),
-    ({".sum(0)": ".mean(0)"}, "mean in place of sum"),
     ({".sum(0)": ".sum()"}, "sum over too much",
      "it is the sum of all 3 entries of the right one: a sum has to run over fewer axes"),
 )
@@ -245,7 +239,7 @@ def prelu_backward(dy, cache):
     return dy * np.where(x > 0, 1, alpha), (dy * x * (x < 0)).sum((0, 1))
 
 
-PAIRS += Right("prelu", prelu, prelu_backward, away((2, 3, 4), (4,))).with_slips(
+PAIRS += right("prelu", prelu, away((2, 3, 4), (4,))).with_slips(
     ({" * (x < 0)": ""}, "condition wrong", "the condition, a mask, is forgotten"),
     ({".sum((0, 1))": ".sum(0)[0]"}, "sum forgotten",
      "it sums over the first index of axis 1 of dy only, and not over all 3"),
@@ -262,9 +256,8 @@ def dropped_backward(dy, keep):
     return dy * keep / 0.6
 
 
-DROPPED = Right("dropout", dropped, dropped_backward,
-                lambda rng: (rng.standard_normal((4, 6)), rng.random((4, 6)) < 0.6))
-PAIRS += DROPPED.with_slips(
+PAIRS += right("dropout", dropped,
+               lambda rng: (rng.standard_normal((4, 6)), rng.random((4, 6)) < 0.6)).with_slips(
     ({" / 0.6": ""}, "factor"),
     ({"keep /": "(np.random.default_rng(5).random(keep.shape) < 0.6) /"}, "mask drawn again",
      "it is right wherever both are not zero, but others of its entries are"),

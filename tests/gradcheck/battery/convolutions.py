@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, normal
+from battery.table import normal, right
 
 PAIRS = []
 
@@ -24,8 +24,7 @@ def conv_backward(dy, cache):
     return dx, dw, dy.sum((0, 1))
 
 
-SQUARE_CONV = Right("convolution, all 4", conv, conv_backward, normal((4, 6, 4), (3, 4, 4), (4,)))
-PAIRS += Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), (5,))).with_slips(
+PAIRS += right("convolution", conv, normal((2, 7, 4), (3, 4, 5), (5,))).with_slips(
     ({"w[k].T": "w[-1 - k].T"}, "tap order", "for w reversed along axis 0"),
     ({"dw[k] =": "dw[-1 - k] ="}, "tap order"),
     ({"+= dy @": "= dy @"}, "overwritten"),
@@ -38,7 +37,7 @@ PAIRS += Right("convolution", conv, conv_backward, normal((2, 7, 4), (3, 4, 5), 
     ({"dy.sum((0, 1))": "dy.sum(0).mean(0)"}, "mean in place of sum"),
     ({"dy @ w[k].T": "dy @ w[0].T"}, "tap wrong"),
 )
-PAIRS += SQUARE_CONV.with_slips(
+PAIRS += right("convolution, all 4", conv, normal((4, 6, 4), (3, 4, 4), (4,))).with_slips(
     ({"dy @ w[k].T": "dy @ w[k]"}, "transposed"),
 )
 
@@ -61,9 +60,7 @@ def causal_conv_backward(dy, cache):
     return dx, dw
 
 
-CAUSAL = Right("causal convolution", causal_conv, causal_conv_backward,
-               normal((2, 5, 3), (3, 3, 4)))
-PAIRS += CAUSAL.with_slips(
+PAIRS += right("causal convolution", causal_conv, normal((2, 5, 3), (3, 3, 4))).with_slips(
     ({"dx[:, :-k] += dy[:, k:]": "dx[:, k:] += dy[:, :-k]"}, "time order"),
     ({"x[:, :-k], dy[:, k:]": "x[:, k:], dy[:, :-k]"}, "time order"),
     ({"dy @ w[0].T, np": "0 * x, np"}, "tap left out"),
@@ -88,12 +85,9 @@ def dilated_conv_backward(dy, cache):
     return dpadded[:, -length:], dw
 
 
-DILATED = Right("dilated convolution", dilated_conv, dilated_conv_backward,
-                normal((2, 6, 2), (3, 2, 3)))
-PAIRS += DILATED.with_slips(
+PAIRS += right("dilated convolution", dilated_conv, normal((2, 6, 2), (3, 2, 3))).with_slips(
     ({"dpadded[:, -length:]": "dpadded[:, :length]"}, "shifted"),
     ({"dpadded[:, 2 * k : 2 * k": "dpadded[:, 2 + k : 2 + k"}, "dilation ignored"),
-    ({"w[-1 - k].T": "w[k].T"}, "tap order"),
 )
 
 
@@ -114,8 +108,7 @@ def depthwise_backward(dy, cache):
     return dpadded[:, 1:-1], dw
 
 
-DEPTHWISE = Right("depthwise convolution", depthwise, depthwise_backward, normal((2, 5, 4), (3, 4)))
-PAIRS += DEPTHWISE.with_slips(
+PAIRS += right("depthwise convolution", depthwise, normal((2, 5, 4), (3, 4))).with_slips(
     ({"dpadded[:, 1:-1]": "dpadded[:, :-2]"}, "shifted"),
     ({"+= dy * w[k]": "+= dy * w[2 - k]"}, "tap order", "for w reversed along axis 0"),
     ({".sum((0, 1))": ".sum()"}, "sum over too much"),
@@ -146,8 +139,7 @@ def conv2d_backward(dy, cache):
     return dx, dw
 
 
-CONV2D = Right("convolution of images", conv2d, conv2d_backward, normal((2, 3, 4, 5), (2, 3, 2, 3)))
-PAIRS += CONV2D.with_slips(
+PAIRS += right("convolution of images", conv2d, normal((2, 3, 4, 5), (2, 3, 2, 3))).with_slips(
     ({"w[:, :, i, j])": "w[:, :, 1 - i, 2 - j])"}, "tap order",
      "it is what it would be for w reversed along its last two axes"),
     ({"dx[window] += ": "dx[window] = "}, "overwritten"),
@@ -172,9 +164,7 @@ def strided_conv_backward(dy, cache):
     return dx, np.stack(dw)
 
 
-STRIDED = Right("strided convolution", strided_conv, strided_conv_backward,
-                normal((3, 6, 2), (2, 2, 4)))
-PAIRS += STRIDED.with_slips(
+PAIRS += right("strided convolution", strided_conv, normal((3, 6, 2), (2, 2, 4))).with_slips(
     ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, 1::2], dx[:, ::2] ="}, "tap order"),
     ({"dx[:, ::2], dx[:, 1::2] =": "dx[:, :3], dx[:, 3:] ="}, "stride ignored"),
     ({"x[:, k::2]": "x[:, k : k + 3]"}, "stride ignored"),
@@ -194,9 +184,7 @@ def transposed_conv_backward(dy, cache):
     return dx, np.einsum("btc,btkf->kcf", x, dy)
 
 
-TRANSPOSED = Right("transposed convolution", transposed_conv, transposed_conv_backward,
-                   normal((3, 4, 2), (2, 2, 5)))
-PAIRS += TRANSPOSED.with_slips(
+PAIRS += right("transposed convolution", transposed_conv, normal((3, 4, 2), (2, 2, 5))).with_slips(
     ({" + dy[:, :, 1] @ w[1].T": ""}, "tap left out"),
     ({"0] @ w[0].T": "0] @ w[1].T", "1] @ w[1].T": "1] @ w[0].T"}, "tap order"),
     ({"-1, 2, w.shape[-1])": "2, -1, w.shape[-1]).swapaxes(1, 2)"}, "order wrong"),
@@ -224,9 +212,8 @@ def strided_conv2d_backward(dy, cache):
     return dpadded[:, 1:-1, 1:-1], dw, dy.sum(axis=(0, 1, 2))
 
 
-STRIDED2D = Right("strided convolution of pictures", strided_conv2d, strided_conv2d_backward,
-                  normal((2, 5, 7, 3), (3, 3, 3, 4), (4,)))
-PAIRS += STRIDED2D.with_slips(
+PAIRS += right("strided convolution of pictures", strided_conv2d,
+               normal((2, 5, 7, 3), (3, 3, 3, 4), (4,))).with_slips(
     ({"dy @ w[i, j].T": "dy @ w[j, i].T"}, "tap order"),
     ({"dpadded[seen] += ": "dpadded[seen] = "}, "overwritten"),
     ({"1:-1, 1:-1": ":-2, :-2"}, "shifted"),
@@ -264,9 +251,8 @@ def grouped_conv2d_backward(dy, cache):
     return dx, dw
 
 
-GROUPED2D = Right("grouped convolution of pictures", grouped_conv2d, grouped_conv2d_backward,
-                  normal((2, 4, 5, 6), (2, 2, 3, 8)))
-PAIRS += GROUPED2D.with_slips(
+PAIRS += right("grouped convolution of pictures", grouped_conv2d,
+               normal((2, 4, 5, 6), (2, 2, 3, 8))).with_slips(
     ({"x[place], dy[..., of_y])": "x[place], dy[..., ::-1][..., of_y])"}, "channels mixed"),
     ({"dy[..., of_y] @ w[i, j, :, of_y].T": "dy[..., :f] @ w[i, j, :, :f].T"}, "channels mixed"),
 )

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from battery.norms import standardise, standardise_backward
-from battery.softmaxes import log_softmax, log_softmax_backward
-from battery.table import Right, normal
+from battery.norms import standardise
+from battery.softmaxes import log_softmax
+from battery.table import normal, right
 
 PAIRS = []
 
@@ -14,9 +14,8 @@ def uniform(low, high, *shapes):
 
 
 PAIRS += [
-    Right("standardised years", standardise, standardise_backward, uniform(1950, 2025, (3, 5))),
-    Right("log softmax of large scores", log_softmax, log_softmax_backward,
-          uniform(-60, 60, (3, 5))),
+    right("standardised years", standardise, uniform(1950, 2025, (3, 5))),
+    right("log softmax of large scores", log_softmax, uniform(-60, 60, (3, 5))),
 ]
 
 
@@ -28,7 +27,7 @@ def offset_tanh_backward(dy, x):
     return dy * (1 - np.tanh(x) ** 2)
 
 
-PAIRS += Right("tanh far above zero", offset_tanh, offset_tanh_backward, normal((3, 4))).with_slips(
+PAIRS += right("tanh far above zero", offset_tanh, normal((3, 4))).with_slips(
     ({"dy * (": "2 * dy * ("}, "factor", "2 times too large"),
     ({"dy * (": "("}, "dy forgotten"),
     ({" ** 2": ""}, "power wrong"),
@@ -44,7 +43,7 @@ def log_rows_backward(dy, x):
     return dy[:, None] / x
 
 
-PAIRS += Right("sums of logarithms", log_rows, log_rows_backward, uniform(1, 3, (4, 6))).with_slips(
+PAIRS += right("sums of logarithms", log_rows, uniform(1, 3, (4, 6))).with_slips(
     ({"dy[:, None] / x": "np.vstack([dy[:-1, None] / x[:-1], 0 * x[:1]])"}, "zero in places",
      "zero where it should not be, all of them at 3 on axis 0, the last"),
     ({"dy[:, None]": "np.roll(dy, 1)[:, None]"}, "order wrong",
@@ -62,9 +61,7 @@ def log_columns_backward(dy, x):
     return dy / x
 
 
-COLUMNS = Right("sums of logarithms, axis kept", log_columns, log_columns_backward,
-                uniform(1, 3, (4, 6)))
-PAIRS += COLUMNS.with_slips(
+PAIRS += right("sums of logarithms, axis kept", log_columns, uniform(1, 3, (4, 6))).with_slips(
     ({"dy / x": "dy.mean() / x"}, "sum over too much", "averaged over axis 0, before the sum"),
 )
 
@@ -80,9 +77,7 @@ def largest_logs_backward(dy, cache):
     return dy * chosen / x
 
 
-LARGEST = Right("logarithms of the four largest", largest_logs, largest_logs_backward,
-                uniform(1, 3, (1, 9)))
-PAIRS += LARGEST.with_slips(
+PAIRS += right("logarithms of the four largest", largest_logs, uniform(1, 3, (1, 9))).with_slips(
     ({"* chosen": "* np.roll(chosen, 1)"}, "condition wrong",
      "is an index or a condition on x wrong?"),
 )
@@ -98,8 +93,7 @@ def spread_backward(dy, one_hot):
     return (dy * one_hot).sum(1)
 
 
-SPREAD = Right("one-hot, times a number", spread, spread_backward,
-               lambda rng: (rng.standard_normal(4), np.array([2, 0, 2, 4])))
-PAIRS += SPREAD.with_slips(
+PAIRS += right("one-hot, times a number", spread,
+               lambda rng: (rng.standard_normal(4), np.array([2, 0, 2, 4]))).with_slips(
     ({".sum(1)": ".mean(1)"}, "factor of axis 1 of y", "5 is the size of axis 1 of y"),
 )

@@ -5,7 +5,7 @@ import numpy as np
 from battery.activations import sigma
 from battery.norms import standardise, standardise_backward
 from battery.softmaxes import softmax, softmax_backward
-from battery.table import Right, normal
+from battery.table import normal, right
 
 PAIRS = []
 
@@ -24,13 +24,12 @@ def glu_backward(dy, cache):
     return np.concatenate([da, db], axis=-1)
 
 
-PAIRS += Right("glu", glu, glu_backward, normal((3, 8))).with_slips(
+PAIRS += right("glu", glu, normal((3, 8))).with_slips(
     ({"[da, db]": "[db, da]"}, "halves exchanged",
      "its halves along axis 1 are right and in another order, (1, 0)"),
     ({"[da, db]": "[da, 0 * db]"}, "gate left out"),
     ({" * (1 - gate)": ""}, "term missing"),
     ({"dy * a *": "dy *"}, "gate left out"),
-    ({"da = dy * gate": "da = dy"}, "gate left out"),
 )
 
 
@@ -47,8 +46,7 @@ def swiglu_backward(dy, cache):
     return da @ w.T + db @ v.T, x.T @ da, x.T @ db
 
 
-PAIRS += Right("swiglu", swiglu, swiglu_backward, normal((3, 4), (4, 5), (4, 5))).with_slips(
-    ({" + db @ v.T": ""}, "path missing"),
+PAIRS += right("swiglu", swiglu, normal((3, 4), (4, 5), (4, 5))).with_slips(
     ({"da @ w.T + ": ""}, "path missing"),
     ({"dy * b *": "dy *"}, "gate left out"),
     ({"x.T @ da, x.T @ db": "x.T @ db, x.T @ da"}, "exchanged"),
@@ -70,12 +68,10 @@ def highway_backward(dy, cache):
     return dx, x.T @ dh, x.T @ dt
 
 
-PAIRS += Right("highway", highway, highway_backward, normal((3, 4), (4, 4), (4, 4))).with_slips(
+PAIRS += right("highway", highway, normal((3, 4), (4, 4), (4, 4))).with_slips(
     ({"dy * (1 - t) + ": ""}, "path missing"),
-    ({" + dt @ u.T": ""}, "path missing"),
     ({"dy * (h - x) *": "dy * h *"}, "term missing"),
     ({"h - x": "h + x"}, "sign of a term"),
-    ({"dh @ w.T": "dh @ w"}, "transposed"),
 )
 
 
@@ -89,10 +85,9 @@ def residual_backward(dy, cache):
     return dy + dz @ w.T, x.T @ dz
 
 
-PAIRS += Right("residual", residual, residual_backward, normal((3, 4), (4, 4))).with_slips(
+PAIRS += right("residual", residual, normal((3, 4), (4, 4))).with_slips(
     ({"dy + dz @ w.T": "dz @ w.T"}, "path missing",
      "dy itself is missing: the output also depends on this input directly,"),
-    ({"dy + dz @ w.T": "dy"}, "path missing"),
     ({"dy + dz": "2 * dy + dz"}, "term twice"),
     ({"dy + dz": "dz + dz"}, "path missing"),
 )
@@ -109,8 +104,7 @@ def pre_norm_backward(dy, cache):
     return dy + standardise_backward(dh, h_cache), h.T @ dy
 
 
-PRE_NORM = Right("residual around a norm", pre_norm, pre_norm_backward, normal((4, 5), (5, 5)))
-PAIRS += PRE_NORM.with_slips(
+PAIRS += right("residual around a norm", pre_norm, normal((4, 5), (5, 5))).with_slips(
     ({"dy + standardise": "standardise"}, "path missing"),
     ({"dy + standardise_backward(dh": "standardise_backward(dy + dh"}, "order wrong"),
     ({"standardise_backward(dh, h_cache)": "dh"}, "derivative left out"),
@@ -133,10 +127,7 @@ def mixture_backward(dy, cache):
     return dx, x.T @ dz, np.einsum("bd,bkf->kdf", x, dexperts)
 
 
-MIXTURE = Right("mixture of experts", mixture, mixture_backward, normal((4, 5), (5, 3), (3, 5, 2)))
-PAIRS += MIXTURE.with_slips(
+PAIRS += right("mixture of experts", mixture, normal((4, 5), (5, 3), (3, 5, 2))).with_slips(
     ({"dz @ g.T + ": ""}, "path missing"),
-    ({"softmax_backward(dp, p)": "dp"}, "derivative left out"),
     ({"p[:, :, None] * dy": "np.ones_like(p)[:, :, None] * dy"}, "gate left out"),
-    ({"softmax_backward(dp, p)": "p * dp"}, "sum term missing"),
 )

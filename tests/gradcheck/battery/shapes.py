@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from battery.table import Right, apart, away, normal
+from battery.table import apart, away, normal, right
 
 PAIRS = []
 
@@ -15,7 +15,7 @@ def cumsum_backward(dy, cache):
     return np.cumsum(dy[:, ::-1], axis=1)[:, ::-1]
 
 
-PAIRS += Right("cumulative sum", cumsum, cumsum_backward, normal((3, 5))).with_slips(
+PAIRS += right("cumulative sum", cumsum, normal((3, 5))).with_slips(
     ({"dy[:, ::-1], axis=1)[:, ::-1]": "dy, axis=1)"}, "time order", "in the wrong order"),
     ({", axis=1)[:, ::-1]": ", axis=1)"}, "time order"),
     ({"[:, ::-1]\n": "[:, ::-1] - dy\n"}, "shifted"),
@@ -33,7 +33,7 @@ def cumprod_backward(dy, cache):
     return np.cumsum((dy * y)[::-1], axis=0)[::-1] / x
 
 
-PAIRS += Right("cumulative product", cumprod, cumprod_backward, away((4, 3))).with_slips(
+PAIRS += right("cumulative product", cumprod, away((4, 3))).with_slips(
     ({" / x": ""}, "inner derivative missing"),
     ({"np.cumsum((dy * y)[::-1], axis=0)[::-1]": "dy * y"}, "later steps forgotten"),
 )
@@ -49,8 +49,7 @@ def shifted_backward(dy, cache):
     return dy * s, dy.sum((0, 1)), (dy * x).sum(-1, keepdims=True)
 
 
-BROADCAST = Right("broadcasting", shifted, shifted_backward, normal((2, 3, 4), (4,), (2, 3, 1)))
-PAIRS += BROADCAST.with_slips(
+PAIRS += right("broadcasting", shifted, normal((2, 3, 4), (4,), (2, 3, 1))).with_slips(
     ({"dy.sum((0, 1))": "dy.sum(0)"}, "sum forgotten", "still has to be summed"),
     ({"dy.sum((0, 1))": "dy[:, 1:].sum((0, 1))"}, "first step left out",
      "the first index of axis 1 of dy is left out"),
@@ -78,7 +77,7 @@ def gather_backward(dy, cache):
 
 
 GATHERED = normal((3, 5), beside=[np.array([[0, 4, 0], [2, 2, 2], [1, 3, 4]])])
-PAIRS += Right("gathering", gather, gather_backward, GATHERED).with_slips(
+PAIRS += right("gathering", gather, GATHERED).with_slips(
     ({"np.add.at(dx, (": "dx[", "None], index), dy)": "None], index] = dy"}, "repeated index",
      "give to the same entry only one is left, as if overwritten"),
     ({"index), dy": "index[:, ::-1]), dy"}, "order wrong",
@@ -97,9 +96,8 @@ def scatter_backward(dy, index):
     return dy[index]
 
 
-SCATTER = Right("scattering", scatter, scatter_backward,
-                lambda rng: (rng.standard_normal((6, 2)), np.array([3, 0, 3, 1, 0, 3])))
-PAIRS += SCATTER.with_slips(
+PAIRS += right("scattering", scatter,
+               lambda rng: (rng.standard_normal((6, 2)), np.array([3, 0, 3, 1, 0, 3]))).with_slips(
     ({"dy[index]": "dy[index] / np.bincount(index)[index][:, None]"}, "counts of rows"),
     ({"dy[index]": "dy[np.sort(index)]"}, "order wrong"),
 )
@@ -113,7 +111,7 @@ def join_backward(dy, width):
     return dy[:, :width], dy[:, width:]
 
 
-PAIRS += Right("concatenation", join, join_backward, normal((3, 2), (3, 2))).with_slips(
+PAIRS += right("concatenation", join, normal((3, 2), (3, 2))).with_slips(
     ({"dy[:, :width], dy[:, width:]": "dy[:, width:], dy[:, :width]"}, "exchanged"),
     ({"dy[:, :width], dy[:, width:]": "dy[:, ::2], dy[:, 1::2]"}, "order wrong",
      "all of them at 1 on axis 1, the last"),
@@ -130,8 +128,7 @@ def turned_backward(dy, shape):
     return dy.reshape(batch, width, length).swapaxes(1, 2)
 
 
-TURNED = Right("transpose and reshape", turned, turned_backward, normal((2, 3, 4)))
-PAIRS += TURNED.with_slips(
+PAIRS += right("transpose and reshape", turned, normal((2, 3, 4))).with_slips(
     ({"dy.reshape(batch, width, length).swapaxes(1, 2)": "dy.reshape(shape)"}, "order wrong"),
 )
 
@@ -145,7 +142,7 @@ def variance_backward(dy, centred):
     return 2 * centred / (centred.shape[1] - 1) * dy[:, None]
 
 
-PAIRS += Right("variance", variance, variance_backward, normal((4, 5))).with_slips(
+PAIRS += right("variance", variance, normal((4, 5))).with_slips(
     ({"(centred.shape[1] - 1)": "centred.shape[1]"}, "factor",
      "it is 1.25 times too small: 1.25 is n / (n − 1) for n = 5, the width d"),
 )
@@ -161,7 +158,7 @@ def sort_backward(dy, order):
     return dx
 
 
-PAIRS += Right("sorting", sort, sort_backward, apart((3, 6))).with_slips(
+PAIRS += right("sorting", sort, apart((3, 6))).with_slips(
     ({"np.put_along_axis(dx, order, dy, 1)": "dx = np.take_along_axis(dy, order, 1)"},
      "order wrong"),
     ({"return dx": "return dy"}, "derivative left out"),
@@ -180,7 +177,7 @@ def later_backward(dy, shape):
     return dx
 
 
-PAIRS += Right("differences of steps", later, later_backward, normal((2, 5, 3))).with_slips(
+PAIRS += right("differences of steps", later, normal((2, 5, 3))).with_slips(
     ({"-= dy": "-= 0"}, "second use forgotten"),
     ({"-= dy": "= -dy"}, "overwritten",
      "entries come more than once, and only one of them counts: is"),
@@ -199,8 +196,7 @@ def distances_backward(dy, gap):
     return dgap.sum(1), -dgap.sum(0)
 
 
-DISTANCES = Right("squared distances", distances, distances_backward, normal((2, 5), (3, 5)))
-PAIRS += DISTANCES.with_slips(
+PAIRS += right("squared distances", distances, normal((2, 5), (3, 5))).with_slips(
     ({"2 * gap": "gap"}, "factor"),
     ({"dgap.sum(1),": "dgap.mean(1),"}, "mean in place of sum"),
     ({"dgap.sum(1),": "dgap[:, 0],"}, "sum forgotten"),
@@ -220,8 +216,7 @@ def larger_inputs(rng):
     return x, rng.permuted(x) + 0.1
 
 
-PAIRS += Right("the larger of two", larger, larger_backward, larger_inputs).with_slips(
-    ({"dy * first, dy * ~first": "dy * ~first, dy * first"}, "exchanged"),
+PAIRS += right("the larger of two", larger, larger_inputs).with_slips(
     ({"dy * first, dy * ~first": "dy, dy"}, "condition wrong",
      "where z − x is negative it is not zero"),
 )
@@ -235,26 +230,25 @@ def total_backward(dy, shape):
     return np.full(shape, dy)
 
 
-PAIRS += Right("sum", total, total_backward, normal((4, 4))).with_slips(
+PAIRS += right("sum", total, normal((4, 4))).with_slips(
     ({"np.full(shape, dy)": "np.full(shape, dy) / 16"}, "factor of a size"),
     ({"np.full(shape, dy)": "dy"}, "shape wrong"),
 )
 
 
-def turned(x):
+def rotated(x):
     """Points in the plane, each turned by its place, as rotary positions are."""
     c, s = np.cos(np.arange(len(x))), np.sin(np.arange(len(x)))
     a, b = x.T
     return np.stack([a * c - b * s, a * s + b * c], -1), (c, s)
 
 
-def turned_backward(dy, cache):
+def rotated_backward(dy, cache):
     c, s = cache
     a, b = dy.T
     return np.stack([a * c + b * s, b * c - a * s], -1)
 
 
-TURNED = Right("points turned", turned, turned_backward, normal((4, 2)))
-PAIRS += TURNED.with_slips(
+PAIRS += right("points turned", rotated, normal((4, 2))).with_slips(
     ({"a * c + b * s, b * c - a * s": "a * c - b * s, b * c + a * s"}, "sign"),
 )

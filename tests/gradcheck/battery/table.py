@@ -66,6 +66,12 @@ class Right:
         return self.name
 
 
+def right(name, forward, inputs):
+    """The Right of a forward and of the function beside it whose name ends in ``_backward``."""
+    backward = getattr(sys.modules[forward.__module__], f"{forward.__name__}_backward")
+    return Right(name, forward, backward, inputs)
+
+
 @dataclass(frozen=True, eq=False)
 class RightModule:
     """As Right; ``module`` makes a Module from a NumPy generator, and a slip is in its class."""
