@@ -1,13 +1,15 @@
 """What convolutions of pictures and pooling promise beside what every layer does."""
 
+import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minitransformer.layers.convolution_2d import convolution_2d
-from minitransformer.layers.pooling import max_pooling, max_pooling_backward
+from minitransformer.layers.pooling import average_pooling, max_pooling, max_pooling_backward
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 5, 7, 4))
@@ -48,6 +50,16 @@ def test_a_convolution_is_the_sum_of_its_formula(sizes, of_kernel, channels):
     how = stride, padding, dilation, groups
     y, _ = convolution_2d(x, weight, bias, *how)
     np.testing.assert_allclose(y, in_loops(x, weight, bias, *how), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kernel_size", "stride"), [(2, None), (3, 2), (3, 1), (1, 2)])
+def test_pooling_is_that_of_each_window_alone(kernel_size, stride):
+    for pooling, alone in ((max_pooling, np.max), (average_pooling, np.mean)):
+        y, _ = pooling(X, kernel_size, stride)
+        step = stride or kernel_size
+        for u, v in itertools.product(*map(range, y.shape[1:3])):
+            window = X[:, u * step : u * step + kernel_size, v * step : v * step + kernel_size]
+            np.testing.assert_allclose(y[:, u, v], alone(window, axis=(1, 2)), rtol=1e-13)
 
 
 def test_of_several_largest_entries_the_first_in_reading_order_has_the_gradient():

@@ -73,6 +73,17 @@ def test_every_gradient_is_right_and_no_input_would_hide_a_mistake(case):
     assert not any(tensor.vacuous for tensor in report.tensors)
 
 
+@every_case
+def test_the_gradient_of_a_sum_of_two_losses_is_the_sum_of_the_gradients(case):
+    forward, backward, inputs, _ = case.build(np.random.default_rng(7))
+    y, cache = forward(*inputs)
+    dy_1, dy_2 = np.random.default_rng(10).standard_normal((2, *np.shape(y)))
+    of_sum, *of_each = (as_tuple(backward(dy, cache)) for dy in (dy_1 + dy_2, dy_1, dy_2))
+    for together, first, second in zip(of_sum, *of_each, strict=True):
+        if together is not None:
+            assert_close(together, first + second)
+
+
 @pytest.mark.parametrize("case", OF_MODULES, ids=lambda case: case.name)
 def test_backward_adds_to_the_gradients_of_parameters_and_replaces_none(case, monkeypatch):
     modules = []
@@ -233,3 +244,9 @@ def test_gradients_can_be_written_to(case):
     dy = np.random.default_rng(8).standard_normal(np.shape(y))
     for gradient in as_tuple(backward(dy, cache)):
         assert gradient is None or gradient.flags.writeable
+
+
+@every_case
+def test_forward_twice_gives_the_same(case):
+    forward, _, inputs, _ = case.build(np.random.default_rng(7))
+    np.testing.assert_array_equal(forward(*inputs)[0], forward(*inputs)[0])

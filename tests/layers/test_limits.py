@@ -7,20 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minitransformer.layers.alibi import alibi_bias, alibi_slopes
-from minitransformer.layers.attention import MultiHeadAttention, merge_heads, split_heads
+from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
+from minitransformer.layers.attention import (
+    MultiHeadAttention,
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from minitransformer.layers.batch_norm import batch_norm
 from minitransformer.layers.embedding import check_token_ids, embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh, gelu_by_tanh_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
 from minitransformer.layers.linear import Linear
-from minitransformer.layers.linear_attention import linear_attention
+from minitransformer.layers.linear_attention import linear_attention, linear_attention_backward
+from minitransformer.layers.local_response_norm import local_response_norm
 from minitransformer.layers.low_rank import LowRankLinear
-from minitransformer.layers.patches import ClassToken, PatchEmbedding
+from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
+from minitransformer.layers.positional_encoding import sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
-from minitransformer.layers.rms_norm import rms_norm
+from minitransformer.layers.rms_norm import RMSNorm, rms_norm
 from minitransformer.layers.segment_attention import SegmentAttention, carried
 from minitransformer.layers.sigmoid import sigmoid
 from minitransformer.layers.silu import silu, silu_backward
@@ -88,6 +95,28 @@ def test_biases_fall_by_the_slope_of_a_head_a_position_also_after_others():
     np.testing.assert_array_equal(bias, bias.swapaxes(1, 2))
     np.testing.assert_array_equal(alibi_bias(slopes, 2, 5), bias[:, 3:])  # in decoding
     assert alibi_bias(slopes.astype(np.float32), 5, 5).dtype == np.float32
+
+
+def test_attention_with_slopes_of_zero_is_attention_and_with_large_ones_sees_itself_only():
+    query, key, value = RNG.standard_normal((3, 2, 3, 7, 4))
+    flat, _ = alibi_attention(query, key, value, np.zeros(3))
+    np.testing.assert_array_equal(flat, scaled_dot_product_attention(query, key, value)[0])
+    steep, _ = alibi_attention(query, key, value, np.full(3, 1e3))
+    np.testing.assert_array_equal(steep, value)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_attention_is_an_average_by_products_of_features(causal):
+    """By the paper's formula, with all weights; the last sentence is all padding."""
+    query, key, value = 3 * RNG.standard_normal((3, 3, 2, 13, 4))
+    mask = (np.arange(13) < np.array([13, 6, 0])[:, None])[:, None, None]
+    y, cache = linear_attention(query, key, value, causal, mask)
+    of_query, of_key = (np.where(x > 0, x + 1, np.exp(x)) for x in (query, key))
+    weights = of_query @ of_key.swapaxes(-1, -2) * mask * (np.tri(13) if causal else 1)
+    weights[:2] /= weights[:2].sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(y, weights @ value, rtol=0, atol=1e-12)
+    for gradient in linear_attention_backward(np.ones_like(y), cache):
+        assert not gradient[2].any()
 
 
 def test_no_key_is_too_large_for_linear_attention():
@@ -179,6 +208,39 @@ def test_a_feature_that_is_constant_in_a_batch_is_normalised_to_beta():
     np.testing.assert_array_equal([mean, variance], [[3] * 6, [0] * 6])
 
 
+def test_a_layer_norm_norms_the_channels_of_each_place_or_pictures_as_rows_whole():
+    pictures = RNG.standard_normal((2, 3, 4, 5))
+    each, _ = layer_norm(pictures, np.ones(5), np.zeros(5))
+    np.testing.assert_allclose(each.mean(axis=-1), 0, atol=1e-15)
+    whole, _ = layer_norm(pictures.reshape(2, -1), np.ones(60), np.zeros(60))
+    np.testing.assert_allclose(whole.mean(axis=-1), 0, atol=1e-15)
+    assert np.abs(whole.reshape(pictures.shape).mean(axis=-1)).max() > 0.1
+
+
+def test_a_response_is_dampened_by_the_two_channels_on_either_side_as_in_the_paper():
+    """By the paper's formula and constants, in plain Python."""
+    x = 100 * RNG.standard_normal(9)
+    near = [x[max(0, i - 2) : min(8, i + 2) + 1] for i in range(9)]
+    expected = [a / (2 + 1e-4 * sum(b * b for b in those)) ** 0.75
+                for a, those in zip(x, near, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(local_response_norm(x)[0], expected, rtol=1e-14)
+
+
+def test_a_channel_alone_is_dampened_by_itself_alone():
+    x = RNG.standard_normal((4, 1))
+    y, _ = local_response_norm(x, alpha=1.0, beta=0.5, k=1.0)
+    np.testing.assert_allclose(y, x / np.sqrt(1 + x * x), rtol=1e-15)
+
+
+def test_patches_go_from_left_to_right_and_down_and_keep_the_order_within():
+    picture = np.arange(32).reshape(1, 4, 4, 2)  # 2 channels: each place has 2 neighbours in order
+    y, cache = patches(picture, 2)
+    expected = [[0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]]
+    np.testing.assert_array_equal(y[0, :2], expected)
+    np.testing.assert_array_equal(y[0, 2:], np.add(expected, 16))
+    np.testing.assert_array_equal(patches_backward(y, cache), picture)
+
+
 @pytest.mark.parametrize("size", [1, 6])
 def test_a_patch_may_be_one_place_or_the_whole_picture(size):
     pictures = RNG.standard_normal((2, 6, 6, 3)).astype(np.float32)
@@ -201,14 +263,46 @@ def test_epsilon_is_added_to_the_variance():
 
 
 def test_the_usual_epsilon_is_a_hundred_thousandth():
-    row, one = np.array([-1.0, 1.0]) * np.sqrt(3e-5), np.ones(2)  # variance 3e-5
-    for y, _ in (layer_norm(row, one, 0 * one), rms_norm(row, one)):
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # variance 3e-5
+    for y, _ in (
+        layer_norm(row, np.ones(2), np.zeros(2)),
+        LayerNorm(2).to(dtype=np.float64).forward(row),
+    ):
+        np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
+
+
+def test_of_rows_with_mean_0_the_norms_with_and_without_a_mean_make_the_same():
+    x = RNG.standard_normal((4, 6))
+    x -= x.mean(axis=-1, keepdims=True)
+    gamma = RNG.standard_normal(6)
+    with_mean, _ = layer_norm(x, gamma, np.zeros(6))
+    np.testing.assert_allclose(rms_norm(x, gamma)[0], with_mean, rtol=0, atol=1e-14)
+    shifted, _ = rms_norm(x + 1, gamma)
+    assert np.abs(shifted - with_mean).max() > 0.1
+
+
+def test_a_row_of_zeros_stays_zero_without_a_mean_and_epsilon_is_that_of_layer_norm():
+    np.testing.assert_array_equal(rms_norm(np.zeros((2, 6)), np.ones(6))[0], np.zeros((2, 6)))
+    row = np.array([-1.0, 1.0]) * np.sqrt(3e-5)  # mean square 3e-5
+    for y, _ in (rms_norm(row, np.ones(2)), RMSNorm(2).to(dtype=np.float64).forward(row)):
         np.testing.assert_allclose(y, [-np.sqrt(0.75), np.sqrt(0.75)], rtol=1e-14)
 
 
 def test_epsilon_of_a_residual_connection_reaches_its_norm():
     assert ResidualConnection(6, epsilon=0.25).norm.epsilon == 0.25
     assert ResidualConnection(6).norm.epsilon == 1e-5
+
+
+@pytest.mark.parametrize("k", [1, 5, 17])
+def test_a_shift_by_k_is_one_rotation_of_each_pair_of_sinusoids_whatever_the_position(k):
+    table = sinusoidal_encoding(50, 8)
+    for i in range(4):
+        angle = k / 10000 ** (2 * i / 8)
+        rotation = np.array(
+            [[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]
+        )
+        pair = table[:, 2 * i : 2 * i + 2]
+        np.testing.assert_allclose(pair[k:], pair[:-k] @ rotation.T, atol=1e-13)
 
 
 def test_merged_heads_lie_in_memory_as_they_did():

@@ -20,6 +20,15 @@ def test_the_nll_beside_a_smoothed_loss_is_the_loss_without_smoothing():
     assert loss != nll
 
 
+def test_the_floor_of_the_smoothed_loss_is_the_entropy_of_the_smoothed_targets():
+    q = np.full(V, SMOOTHING / V)
+    q[3] += 1 - SMOOTHING
+    entropy = -(q * np.log(q)).sum()
+    (loss, _), cache = cross_entropy(np.log(q)[None], np.array([3]), SMOOTHING)
+    assert math.isclose(loss, entropy, rel_tol=1e-14)
+    np.testing.assert_allclose(cross_entropy_backward(1.0, cache), 0, atol=1e-16)
+
+
 def test_certainty_costs_nothing_without_smoothing_and_does_not_overflow():
     logits = np.zeros((1, V), dtype=np.float32)
     logits[0, 3] = 1e5
