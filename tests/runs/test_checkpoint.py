@@ -585,7 +585,8 @@ NAME = "parameters/encoder.layers.0.self_attention.w_query"
     (NAME, {"parameters/new": np.zeros(1)}, f"missing: {NAME}; unexpected: parameters/new;"),
     ("none", {NAME: np.zeros(64, np.float32)},
      rf"of another shape or type: {NAME} is float32 \(64,\), not float32 \(\d+, \d+\)"),
-    ("none", {NAME: np.zeros((6, 6))}, rf".*or type: {NAME} is float64 \(6, 6\), not float32 \(6, 6\)"),
+    ("none", {NAME: np.zeros((6, 6))},
+     rf".*or type: {NAME} is float64 \(6, 6\), not float32 \(6, 6\)"),
 ])  # fmt: skip
 def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(lost, given, says):
     model, other = small_model(), small_model(seed=1)
