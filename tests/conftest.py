@@ -148,6 +148,14 @@ def _signals_arrive():
         signal.signal(signum, handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk():
+    """What a flush is for, only a power cut would show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(
     scope="module", params=["cpu", "stand-in", pytest.param("cuda", marks=pytest.mark.gpu)]
 )

@@ -4,12 +4,10 @@ import gzip
 import hashlib
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pooch
 import pytest
 from elsewhere import in_a_process
-from requests.exceptions import ConnectionError as NoConnection
 
 from minitransformer.data.files import DATA_VARIABLE
 from minitransformer.data.text import multi30k
@@ -35,32 +33,13 @@ TRAIN = ("train.de.gz", "train.en.gz")
 
 
 @pytest.fixture(autouse=True)
-def pretend(monkeypatch, tmp_path):
-    """The files of DATA are those of Multi30k, the cache is empty, and nobody waits."""
+def pretend(monkeypatch, network):
+    """The files of DATA are those of Multi30k, and the network has them."""
     for name, data in DATA.items():
         monkeypatch.setitem(SHA256, name, hashlib.sha256(data).hexdigest())
     monkeypatch.setitem(SHA256, "train.de", hashlib.sha256(plain("train.de.gz")).hexdigest())
     monkeypatch.setitem(SPLITS, "train", ("train", len(PAIRS)))
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    monkeypatch.setattr(pooch.get_logger(), "disabled", True)
-
-
-@pytest.fixture
-def network(monkeypatch):
-    """Stands in for the network: the files it has, and the addresses it was asked for."""
-    network = SimpleNamespace(files=dict(DATA), asked=[])
-
-    def download(self, url, output_file, pooch):
-        network.asked.append(url)
-        name = url.removeprefix(URL)
-        if name not in network.files:
-            raise NoConnection("the network is unreachable")
-        Path(output_file).write_bytes(network.files[name])
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", download)
-    return network
+    network.files |= DATA
 
 
 @pytest.fixture

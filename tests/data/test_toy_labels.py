@@ -138,11 +138,6 @@ def test_the_same_words_have_other_cases_in_other_sentences(labelled):
     assert found["den jungen"] == {"accusative", "dative"}
 
 
-def test_a_kind_of_labels_that_there_is_not_is_refused():
-    with pytest.raises(ValueError, match="labels='gender'; choose 'part-of-speech', "):
-        labelled_toy_corpus("gender")
-
-
 def test_a_corpus_holds_plain_strings(monkeypatch):
     resize_toy_corpus(monkeypatch, {"train": 5})
     assert {type(text) for pair in toy_corpus()["train"] for text in pair} == {str}

@@ -6,6 +6,7 @@ import numpy as np
 from tokenizers.pre_tokenizers import ByteLevel
 
 from minitransformer.commands.cli import main
+from minitransformer.data.text.tokenizer import TokenizerVocabulary
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.language_model_config import LanguageModelConfig
 from minitransformer.runs.weights.names import GGUF_GPT_2, GGUF_LLAMA
@@ -14,6 +15,7 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 LETTERS = sorted(ByteLevel.alphabet())  # of the 256 bytes
 MERGES = ["Ġ a", "Ġa b", "a b", "ab c", "1 2"]
 PIECES = [*SPECIAL, *LETTERS, *(merge.replace(" ", "") for merge in MERGES)]
+VOCABULARY = TokenizerVocabulary.of_bytes(PIECES, MERGES, range(3), begins=[0], ends=[0, 2])
 
 
 def small_model(**changes):

@@ -118,11 +118,6 @@ def test_one_that_is_asked_to_stop_does_not_wait_for_ever(recipe, tmp_path):
     assert "rank 0 of 2 waits for others in vain and ends all." in said
 
 
-def test_an_error_of_the_first_process_is_printed_once(recipe, whole):
-    _, said = run(2, "train", recipe, "--run-folder", whole, status=1)
-    assert said.count("holds a run already") == 1
-
-
 def test_two_jobs_in_one_folder_are_refused_and_a_kill_leaves_no_lock(recipe, tmp_path):
     """Here a SIGHUP that mpiexec does not pass on: it dies, and with it all."""
     folder = tmp_path / "run"

@@ -13,7 +13,7 @@ from run_files import contents, edit_config, edit_states
 from tiny_run import record, tiny_recipe, tiny_trainer, with_scores
 
 from minitransformer.commands.cli import main
-from minitransformer.core.regular_file import IrregularFileError, open_regular, read_regular
+from minitransformer.core.regular_file import open_regular, read_regular
 from minitransformer.data.text.vocabulary import Vocabulary, VocabularyError
 from minitransformer.inference.translator import Translator
 from minitransformer.runs.checkpoint.file import RunError, load_checkpoint
@@ -116,15 +116,6 @@ def test_a_regular_file_is_read_and_a_link_to_one(tmp_path):
         assert read_regular(tmp_path / name, 3) == b"abc"
         with open_regular(tmp_path / name) as file:
             assert file.read() == b"abc"
-
-
-def test_neither_more_than_such_a_file_may_have_nor_a_folder_is_read(tmp_path):
-    with open(tmp_path / "file", "wb") as file:
-        file.truncate(10**12)  # which takes no room on the disk
-    with pytest.raises(IrregularFileError, match="has 99 bytes at most, and this one more"):
-        read_regular(tmp_path / "file", 99)
-    with pytest.raises(IrregularFileError, match="this is no regular file"):
-        open_regular(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", "metrics.jsonl.{process}.tmp"])

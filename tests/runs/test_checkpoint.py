@@ -6,15 +6,14 @@ import random
 import subprocess
 import sys
 import time
-import tracemalloc
 import zipfile
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from full_disk import full_disk
+from memory import takes_at_most
 from strict_cupy import strict
 
 from minitransformer import Transformer
@@ -104,14 +103,9 @@ def test_arrays_can_be_described_first_and_read_one_by_one(saved):
 
 def test_a_description_that_lies_takes_no_memory(saved):
     """As the one who describes an array is asked before it is read."""
-    with zipfile.ZipFile(saved) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    manifest = json.loads(members["checkpoint.json"])
-    manifest["arrays"]["data/order"]["shape"] = [10**12]
-    members["checkpoint.json"] = json.dumps(manifest).encode()
-    with zipfile.ZipFile(saved, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
+    described = json.loads(unpacked(saved)["checkpoint.json"])["arrays"]
+    described["data/order"]["shape"] = [10**12]
+    rewritten(saved, arrays=described)
     with pytest.raises(CheckpointError, match="data/order is not as its list says"):
         open_checkpoint(saved)
 
@@ -504,17 +498,6 @@ def test_what_is_no_checkpoint_of_ours_is_refused_and_takes_no_memory(write, say
     assert "pickle" not in str(refused.value)  # which NumPy advises to allow
 
 
-@contextmanager
-def takes_at_most(most_bytes):
-    tracemalloc.start()
-    try:
-        yield
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < most_bytes
-
-
 class MakesAFolder:
     """What runs when it is unpickled."""
 
@@ -602,7 +585,8 @@ NAME = "parameters/encoder.layers.0.self_attention.w_query"
     (NAME, {"parameters/new": np.zeros(1)}, f"missing: {NAME}; unexpected: parameters/new;"),
     ("none", {NAME: np.zeros(64, np.float32)},
      rf"of another shape or type: {NAME} is float32 \(64,\), not float32 \(\d+, \d+\)"),
-    ("none", {NAME: np.zeros((8, 8))}, f".*or type: {NAME} is float64 .*, not float32"),
+    ("none", {NAME: np.zeros((6, 6))},
+     rf".*or type: {NAME} is float64 \(6, 6\), not float32 \(6, 6\)"),
 ])  # fmt: skip
 def test_a_checkpoint_that_does_not_fit_changes_nothing_and_says_why(lost, given, says):
     model, other = small_model(), small_model(seed=1)
@@ -634,17 +618,11 @@ def test_the_average_is_the_mean_of_the_parameters_and_of_nothing_else(tmp_path)
     np.testing.assert_array_equal(arrays["parameters/w"], expected)
 
 
-@pytest.mark.parametrize(("arrays", "message"), [
-    ({}, "missing: parameters/w"),
-    ({"w": np.zeros((1, 3)), "b": np.zeros(2)}, "unexpected: parameters/b"),
-    ({"w": np.zeros((3, 1))}, r"parameters/w is float64 \(3, 1\), not float64 \(1, 3\)"),
-    ({"w": np.zeros((1, 3), np.float32)}, r"parameters/w is float32 .*, not float64"),
-])  # fmt: skip
-def test_checkpoints_of_different_models_are_not_averaged(arrays, message, tmp_path):
-    for step, named in enumerate([{"w": np.zeros((1, 3))}, arrays]):
-        named = {f"parameters/{name}": array for name, array in named.items()}
-        save_checkpoint(checkpoint_path(tmp_path, step), named, {})
-    with pytest.raises(CheckpointError, match=rf"01\.npz and .*00\.npz .*{message}"):
+def test_checkpoints_of_different_models_are_not_averaged(tmp_path):
+    for step, shape in enumerate([(1, 3), (3, 1)]):
+        save_checkpoint(checkpoint_path(tmp_path, step), {"parameters/w": np.zeros(shape)}, {})
+    told = r"01\.npz and .*00\.npz .*parameters/w is float64 \(3, 1\), not float64 \(1, 3\)"
+    with pytest.raises(CheckpointError, match=told):
         average(checkpoints(tmp_path))
 
 

@@ -67,15 +67,6 @@ def test_on_a_full_disk_the_message_names_the_lock_and_none_is_left(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_at_its_end_a_training_leaves_neither_lock_nor_file(tmp_path):
-    with holder(tmp_path) as process:
-        process.stdin.close()
-    assert process.returncode == 0
-    assert not list(tmp_path.iterdir())
-    hold(tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_lock_of_a_killed_process_dies_with_it(tmp_path):
     with holder(tmp_path) as process:
         process.kill()

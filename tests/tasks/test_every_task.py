@@ -86,7 +86,8 @@ def test_the_loop_to_be_read_has_the_losses_and_the_model_of_the_trainer(kind, c
     (DIGITS, dict(epochs=8)),
 ])  # fmt: skip
 def test_a_training_learns_and_chooses_the_epoch_of_the_best_score(task, changes, tmp_path):
-    trainer = trained(recipe_of_task(task, tmp_path / "corpus", **changes), tmp_path / "run")
+    recipe = recipe_of_task(task, tmp_path / "corpus", save_every=1000, **changes)
+    trainer = trained(recipe, tmp_path / "run")
     score = trainer.task.score
     entries = [e for e in trainer.run.log.entries() if e["kind"] == "validation"]
     scores = [entry[score.name] for entry in entries]
@@ -132,17 +133,14 @@ OF_A_RECIPE = [
         (dict(picture_size=64), "picture_size=64 is for corpus='folder', and here it is 'npz'; le"),
         (dict(held_out=0.6), "held_out=0.6 must be 0.5 at most"),
         (dict(mirror=1), "mirror=1 must be True or False"),
-        (dict(vocabulary_size=9), "no vocabulary_size, which is for translation, language"),
     )),
     (MASKED, dict(unit="characters"), "a masked language model takes subwords"),
     (MASKED, dict(context=8), "context is for language models; a masked one sees sentences"),
     *((TAGGING, changes, words) for changes, words in (
         (dict(labelled=""), "corpus='labelled' needs labelled: --labelled FILE"),
-        (dict(languages="en-de"), "no languages, which is for translation, lang.*ing; leave"),
         (dict(corpus="multi30k"), "corpus='multi30k'; choose 'toy' or 'labelled'"),
         (dict(corpus="toy"), "labelled=.* is for corpus='labelled'"),
         (dict(labels="case"), "labels='case' is for corpus='toy', and here it is 'labelled'; leav"),
-        (dict(unit="characters"), "unit, which is for language modelling, masked"),
         (dict(batch_tokens=19), "max_length=20 tokens, and a batch has batch_tokens"),
         *((dict(labelled_share=share), "labelled_share=.* must be (> 0|1 at most)")
           for share in (0.0, -0.5, 1.5, float("nan"))),

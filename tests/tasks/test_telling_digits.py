@@ -3,25 +3,21 @@
 What it promises as all tasks do is in test_every_task.py.
 """
 
-import re
 import tomllib
 
 import digits
 import numpy as np
 import pytest
 from digits import DigitsConfig, TellingDigits
-from tiny_run import tiny_trainer, trained
+from tiny_run import trained
 from tiny_tasks import telling_digits as recipe_for
 
-from minitransformer import CPU
 from minitransformer.cases.case import B, Case
 from minitransformer.cases.models import whole
 from minitransformer.commands.cli import main
-from minitransformer.runs.checkpoint.file import RunError
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.tasks.task import Task, run_at
+from minitransformer.tasks.task import Task
 from minitransformer.training.recipe import Recipe, RecipeError
-from minitransformer.training.session import validated
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,34 +66,6 @@ def test_a_trained_run_is_looked_at_as_those_of_text_are(tmp_path, capsys):
     assert "validated once more; leave out --beam-size" in capsys.readouterr().err
     assert main(["translate", str(tmp_path), "text"]) == 1
     assert f"try it: minitransformer evaluate {tmp_path}" in capsys.readouterr().err
-
-
-def exchanged_mean(folder, monkeypatch):
-    np.save(folder / "mean.npy", np.load(folder / "mean.npy") + 1)
-
-
-def exchanged_pictures(folder, monkeypatch):
-    """One number of one of them."""
-    read = TellingDigits.read
-
-    def other(recipe, progress):
-        (pictures, labels), validation = read(recipe, progress)
-        pictures[30, 3, 3] += 1e-3
-        return (pictures, labels), validation
-
-    monkeypatch.setattr(TellingDigits, "read", other)
-
-
-@pytest.mark.parametrize("harm", [exchanged_mean, exchanged_pictures])
-def test_a_run_on_other_pictures_is_not_gone_on_with_nor_scored(harm, tmp_path, monkeypatch):
-    trained(recipe_for(), tmp_path)
-    tiny_trainer(recipe_for(), tmp_path)
-    harm(tmp_path, monkeypatch)
-    with pytest.raises(RunError, match="SHA-256") as refused:
-        tiny_trainer(recipe_for(), tmp_path)
-    run = run_at(tmp_path)
-    with pytest.raises(RunError, match=re.escape(str(refused.value).partition("(says")[0])):
-        validated(run, Recipe.of_run(run), CPU)
 
 
 def test_what_was_trained_stays_if_it_cannot_be_started_over(tmp_path, monkeypatch, capsys):

@@ -92,15 +92,11 @@ def test_the_mean_of_epochs_has_the_mean_of_floats_and_the_last_of_others(recipe
     assert of_epochs[0][steps] < of_epochs[1][steps] == chosen[steps]
 
 
-@pytest.mark.parametrize(("name", "given", "words"), [
-    (NAMES[0], {}, f"missing: {NAMES[0]}"),
-    ("none", {"buffers/count": np.ones(1)}, "unexpected: buffers/count"),
-    (NAMES[2], {NAMES[2]: np.ones((), np.int32)}, rf"{NAMES[2]} is int32 \(\), not int64 \(\)"),
-], ids=["missing", "foreign", "of another type"])  # fmt: skip
-def test_those_of_another_model_are_refused_by_their_names(recipe, tmp_path, name, given, words):
+def test_those_of_another_model_are_refused_by_their_names(recipe, tmp_path):
     model = tiny_trainer(recipe, tmp_path).model
-    arrays = {key: array for key, array in model_arrays(model).items() if key != name} | given
-    with pytest.raises(CheckpointError, match=words):
+    arrays = model_arrays(model) | {"buffers/count": np.ones(1)}
+    del arrays[NAMES[0]]
+    with pytest.raises(CheckpointError, match=f"missing: {NAMES[0]}; unexpected: buffers/count;"):
         load_model_arrays(model, arrays)
 
 

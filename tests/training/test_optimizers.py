@@ -6,11 +6,10 @@ from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
-from optimizers import OF_EACH
+from optimizers import OF_EACH, Row
 from run_files import edit_states
 from tiny_run import (
     record,
-    tiny_recipe,
     tiny_trainer,
     trained,
     trained_in_two,
@@ -32,12 +31,17 @@ from minitransformer.training.recipe import Recipe, RecipeError, settings
 PLATEAU = dict(schedule="plateau", plateau_epochs=1)
 
 
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory):
-    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
+@pytest.fixture
+def signs(monkeypatch):
+    """An optimizer as a newcomer would add one: a file, which is there already, and a line."""
+    monkeypatch.setitem(OPTIMIZERS, "signs", "signs:SignDescent")
 
 
-@pytest.mark.parametrize("row", OF_EACH.values(), ids=str)
+SIGNS = Row("signs", None, dict(memory=0.5))
+
+
+@pytest.mark.usefixtures("signs")
+@pytest.mark.parametrize("row", [*OF_EACH.values(), SIGNS], ids=str)
 def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     recipe = with_values(recipe, optimizer=row.name, **row.settings)
     whole = trained(recipe, tmp_path / "whole")
@@ -47,6 +51,7 @@ def test_a_run_that_was_cut_off_goes_on_bit_for_bit(recipe, row, tmp_path):
     assert record(tmp_path / "cut") == record(tmp_path / "whole")
     arrays, _ = load_checkpoint(checkpoints(whole.run.checkpoints)[-1])
     assert {name.partition("/")[0] for name in arrays} == {*whole.optimizer.vectors, "parameters"}
+    assert Recipe.of_run(RunFolder(tmp_path / "cut")) == recipe
 
 
 def test_a_checkpoint_that_counts_updates_of_adam_as_older_ones_is_gone_on_with(recipe, tmp_path):
@@ -61,23 +66,6 @@ def test_a_checkpoint_that_counts_updates_of_adam_as_older_ones_is_gone_on_with(
 
 
 # What a recipe may say of them
-
-
-@pytest.fixture
-def signs(monkeypatch):
-    """An optimizer as a newcomer would add one: a file, which is there already, and a line."""
-    monkeypatch.setitem(OPTIMIZERS, "signs", "signs:SignDescent")
-
-
-@pytest.mark.usefixtures("signs")
-def test_an_optimizer_is_a_file_and_a_line(recipe, tmp_path):
-    recipe = with_values(recipe, optimizer="signs", memory=0.5)
-    trainer = trained(recipe, tmp_path / "whole")
-    assert type(trainer.optimizer).__name__ == "SignDescent"
-    assert trainer.optimizer.settings.memory == 0.5
-    trained_in_two(recipe, tmp_path / "cut", steps=3)
-    assert record(tmp_path / "cut") == record(tmp_path / "whole")
-    assert Recipe.of_run(RunFolder(tmp_path / "cut")) == recipe
 
 
 @pytest.mark.usefixtures("signs")

@@ -133,17 +133,12 @@ def tuned(pretrained, tmp_path_factory):
     return folder / "run"
 
 
-def a_copy(run, folder):
-    shutil.copytree(run, folder)
-    return folder
-
-
 def resume(run):
     trained(Recipe.of_run(RunFolder(run)), run)
 
 
 def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
-    cut = a_copy(tuned, tmp_path / "cut")
+    cut = shutil.copytree(tuned, tmp_path / "cut")
     (cut / "model.npz").unlink()
     max((cut / "checkpoints").iterdir()).unlink()
     resume(cut)
@@ -151,7 +146,7 @@ def test_it_goes_on_bit_for_bit_without_the_other_run(tuned, tmp_path):
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_with_it(pretrained, tuned, tmp_path):
-    killed = a_copy(tuned, tmp_path / "killed")
+    killed = shutil.copytree(tuned, tmp_path / "killed")
     for path in (killed / "model.npz", killed / "metrics.jsonl"):
         path.unlink()
     for name in ("checkpoints", "epochs"):
@@ -161,14 +156,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_with_it(pretrained, tun
 
 
 def test_it_can_be_started_over(tuned, tmp_path, capsys):
-    again = a_copy(tuned, tmp_path / "again")
+    again = shutil.copytree(tuned, tmp_path / "again")
     assert main(["train", "--resume", str(again), "--start-over"]) == 0
     assert record(again) == record(tuned) == record(again / "before-1")
     assert run_facts(run_at(again / "before-1"))["finished"].startswith("yes")
-
-
-def test_info_says_what_it_began_with(pretrained, tuned):
-    assert run_facts(run_at(tuned))["began with"].startswith(f"{pretrained}, ")
 
 
 def test_of_a_killed_run_the_beginning_may_be_left_and_only_the_same_one(pretrained, tmp_path):

@@ -5,15 +5,13 @@ import shutil
 import signal
 import sys
 import threading
-from itertools import islice
 
 import pytest
 from run_files import contents
-from tiny_run import record, tiny_recipe, tiny_trainer, trained
+from tiny_run import record, tiny_trainer, trained
 from waiting import ended
 
 from minitransformer.core.interrupts import Stopped
-from minitransformer.runs.checkpoint.file import CheckpointError
 from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
 from minitransformer.runs.run_folder import RunFolder
 
@@ -21,15 +19,10 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cann
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
-
-
-@pytest.fixture(scope="module")
-def whole(corpus, tmp_path_factory):
+def whole(recipe, tmp_path_factory):
     """The record of a run that nobody interrupts."""
     folder = tmp_path_factory.mktemp("whole")
-    trained(corpus, folder)
+    trained(recipe, folder)
     return record(folder)
 
 
@@ -46,9 +39,9 @@ def test_a_run_killed_at_random_moments_equals_one_that_nobody_kills(kind, kills
 
 
 @pytest.mark.slow
-def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(corpus, tmp_path):
+def test_a_run_cut_off_before_any_one_change_of_its_folder_equals_the_whole_one(recipe, tmp_path):
     """What a kill leaves is what is there: copies of the folder are made before each change."""
-    recipe = corpus.with_value("average", 1).with_value("save_every", 4)
+    recipe = recipe.with_value("average", 1).with_value("save_every", 4)
     run, copies = tmp_path / "run", tmp_path / "copies"
     copying = [True]
 
@@ -103,9 +96,9 @@ def assert_ends_without_a_step(recipe, folder, whole):
     assert record(folder) == whole
 
 
-def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_path):
+def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(recipe, whole, tmp_path):
     """In steps, in the last step of an epoch, in validations; nothing is saved otherwise."""
-    recipe = corpus.with_value("save_every", 1000)
+    recipe = recipe.with_value("save_every", 1000)
     for moment, entry in enumerate(whole[0]):
         folder = tmp_path / str(moment)
         trainer = tiny_trainer(recipe, folder)
@@ -118,8 +111,8 @@ def test_ctrl_c_at_any_entry_of_the_log_stops_with_all_saved(corpus, whole, tmp_
         assert_ends_as_the_whole_one(recipe, folder, whole)
 
 
-def test_the_time_of_a_run_that_goes_on_is_all_that_it_took(corpus, tmp_path, monkeypatch):
-    recipe = corpus.with_value("epochs", 1).with_value("save_every", 1000)
+def test_the_time_of_a_run_that_goes_on_is_all_that_it_took(recipe, tmp_path, monkeypatch):
+    recipe = recipe.with_value("epochs", 1).with_value("save_every", 1000)
     clock = [1.0]
     monkeypatch.setattr("minitransformer.training.trainer.time.monotonic", lambda: clock[0])
 
@@ -144,23 +137,10 @@ def test_the_time_of_a_run_that_goes_on_is_all_that_it_took(corpus, tmp_path, mo
     assert validation["seconds"] == 10.0 * validation["step"]
 
 
-def test_a_checkpoint_beyond_its_epoch_is_refused_and_nothing_has_changed(corpus, tmp_path):
-    recipe = corpus.with_value("save_every", 1000)
-    trainer = tiny_trainer(recipe, tmp_path)
-    for _ in islice(trainer.steps(), 2):
-        pass
-    trainer.step, trainer.position = 1, 99  # its second step would be forgotten
-    trainer.save()
-    before = contents(tmp_path)
-    with pytest.raises(CheckpointError, match=r"is of batch 99 of an epoch of \d+; take the whole"):
-        tiny_trainer(recipe, tmp_path)
-    assert contents(tmp_path) == before
-
-
 @pytest.mark.parametrize("moment", ["parameters.average", "run_folder.RunFolder.save_model"])
-def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path, monkeypatch):
+def test_one_ctrl_c_stops_the_choice_at_the_end(moment, recipe, whole, tmp_path, monkeypatch):
     """Before the mean of the last epochs is validated, and before the model is written."""
-    trainer = tiny_trainer(corpus, tmp_path)
+    trainer = tiny_trainer(recipe, tmp_path)
     with monkeypatch.context() as patch:
         place = f"minitransformer.runs.{moment}"
         patch.setattr(place, lambda *_, **__: signal.raise_signal(signal.SIGINT))
@@ -168,13 +148,13 @@ def test_one_ctrl_c_stops_the_choice_at_the_end(moment, corpus, whole, tmp_path,
             trainer.train()
     assert not trainer.run.model.exists()
     checkpoint_path(trainer.run.checkpoints, 1).touch()  # as if it had not come to remove it
-    assert_ends_without_a_step(corpus, tmp_path, whole)
+    assert_ends_without_a_step(recipe, tmp_path, whole)
     assert len(checkpoints(trainer.run.checkpoints)) == 2
 
 
-def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, whole, tmp_path):
+def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(recipe, whole, tmp_path):
     """After the last look at it, while the handler is still that of the training."""
-    trainer = tiny_trainer(corpus, tmp_path)
+    trainer = tiny_trainer(recipe, tmp_path)
     trained_to_the_end = trainer._trained
 
     def interrupted_at_the_end():
@@ -186,11 +166,11 @@ def test_a_ctrl_c_of_the_last_moment_of_the_training_is_not_forgotten(corpus, wh
     with pytest.raises(Stopped):
         trainer.train()
     assert not trainer.run.model.exists()
-    assert_ends_as_the_whole_one(corpus, tmp_path, whole)
+    assert_ends_as_the_whole_one(recipe, tmp_path, whole)
 
 
-def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):
-    trainer = tiny_trainer(corpus, tmp_path)
+def test_a_second_ctrl_c_interrupts_at_once(recipe, tmp_path):
+    trainer = tiny_trainer(recipe, tmp_path)
     interrupt_at(trainer, 2, times=2)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
@@ -198,31 +178,31 @@ def test_a_second_ctrl_c_interrupts_at_once(corpus, tmp_path):
     assert saved == ["step-00000001.npz", "step-00000002.npz"]
 
 
-def test_a_training_in_another_thread_runs_and_leaves_ctrl_c_alone(corpus, whole, tmp_path):
-    thread = threading.Thread(target=trained, args=(corpus, tmp_path))
+def test_a_training_in_another_thread_runs_and_leaves_ctrl_c_alone(recipe, whole, tmp_path):
+    thread = threading.Thread(target=trained, args=(recipe, tmp_path))
     thread.start()
     thread.join()
     assert record(tmp_path) == whole
 
 
-def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(corpus, whole, tmp_path):
-    trained(corpus, tmp_path)
+def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(recipe, whole, tmp_path):
+    trained(recipe, tmp_path)
     *_, older, newest = checkpoints(tmp_path / "checkpoints")
     newest.write_bytes(newest.read_bytes()[:-100])
     with pytest.warns(UserWarning, match="passed over"):
-        trainer = tiny_trainer(corpus, tmp_path)
+        trainer = tiny_trainer(recipe, tmp_path)
     assert older.name == f"step-{trainer.step:08}.npz"
     trainer.train()
     assert record(tmp_path) == whole
 
 
-def test_a_run_without_a_checkpoint_yet_begins_again(corpus, whole, tmp_path):
-    trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
+def test_a_run_without_a_checkpoint_yet_begins_again(recipe, whole, tmp_path):
+    trainer = tiny_trainer(recipe.with_value("save_every", 1000), tmp_path)
     interrupt_at(trainer, 1, times=2)
     with pytest.raises(KeyboardInterrupt):
         trainer.train()
     assert len(trainer.run.log.entries()) == 2
-    trainer = tiny_trainer(corpus.with_value("save_every", 1000), tmp_path)
+    trainer = tiny_trainer(recipe.with_value("save_every", 1000), tmp_path)
     assert (trainer.step, trainer.run.log.entries()) == (0, [])
     trainer.train()
     assert record(tmp_path) == whole

@@ -27,11 +27,6 @@ from minitransformer.training import session
 from minitransformer.training.recipe import Recipe, RecipeError
 
 
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory):
-    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
-
-
 def pairs_of(recipe, split):
     return load_split(recipe.data, split)
 

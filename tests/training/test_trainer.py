@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from strict_cupy import strict
-from tiny_run import record, tiny_recipe, tiny_trainer, trained, with_scores, with_values
+from tiny_run import record, tiny_trainer, trained, with_scores, with_values
 
 from minitransformer import Device, Transformer, TransformerConfig
 from minitransformer.core import twins
@@ -29,11 +29,6 @@ from minitransformer.training.watch import TrainingError
 RNG = np.random.default_rng(0)
 V = 30
 PAIRS = [tuple(RNG.integers(4, V, RNG.integers(2, 9)).tolist() for _ in "st") for _ in range(12)]
-
-
-@pytest.fixture(scope="module")
-def recipe(tmp_path_factory):
-    return tiny_recipe(tmp_path_factory.mktemp("corpus"))
 
 
 def double_trainer(folder, dropout=0.0, device="cpu", **fields):

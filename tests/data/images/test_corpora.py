@@ -8,7 +8,6 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
-import pooch
 import pytest
 
 from minitransformer.data.errors import CorpusError
@@ -73,8 +72,8 @@ def sha256(content):
 
 
 @pytest.fixture(autouse=True)
-def pretend(monkeypatch, tmp_path):
-    """What is made up here are the known files, the cache is empty, and nobody waits."""
+def pretend(monkeypatch, network):
+    """What is made up here are the known files, and the network has them."""
     downloads = {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in CONTENT.items()}
     for name in OF_IDX:
         for file, content in downloads.items():
@@ -82,26 +81,9 @@ def pretend(monkeypatch, tmp_path):
         for file, content in CONTENT.items():
             monkeypatch.setitem(CONTENTS[name], file, sha256(content))
     monkeypatch.setattr(mnist, "SPLITS", {"train": ("train", COUNT), "test": ("t10k", COUNT)})
-    downloads[ARCHIVE] = PACKED
-    monkeypatch.setitem(cifar10.FILES.sha256, ARCHIVE, sha256(downloads[ARCHIVE]))
+    monkeypatch.setitem(cifar10.FILES.sha256, ARCHIVE, sha256(PACKED))
     monkeypatch.setattr(cifar10, "COUNT", COUNT)
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
-    monkeypatch.setattr(pooch.get_logger(), "disabled", True)
-    return downloads
-
-
-@pytest.fixture
-def asked(monkeypatch, pretend):
-    """The addresses that were asked for; each has what it should."""
-    asked = []
-
-    def download(self, url, output_file, pooch):
-        asked.append(url)
-        Path(output_file).write_bytes(pretend[url.rpartition("/")[2]])
-
-    monkeypatch.setattr(pooch.HTTPDownloader, "__call__", download)
-    return asked
+    network.files |= {**downloads, ARCHIVE: PACKED}
 
 
 @pytest.fixture
@@ -146,13 +128,13 @@ def test_files_that_are_packed_in_another_way_or_not_are_the_same(folder):
 
 
 @pytest.mark.parametrize("name", LOADERS)
-def test_without_a_folder_the_published_files_are_downloaded_once(name, asked):
+def test_without_a_folder_the_published_files_are_downloaded_once(name, network):
     load = LOADERS[name]
     for _ in range(2):
         load("test")
     of_idx = ["t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"]
     wanted = [ARCHIVE] if name == "CIFAR-10" else of_idx
-    assert asked == [f"{FILES[name].url}{file}" for file in wanted]
+    assert network.asked == [f"{FILES[name].url}{file}" for file in wanted]
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -188,13 +170,13 @@ def test_a_damaged_file_is_refused_before_it_is_looked_at(harm, said, folder):
         load_mnist("train", folder)
 
 
-def test_what_a_named_folder_lacks_is_said_and_nothing_downloaded(folder, asked):
+def test_what_a_named_folder_lacks_is_said_and_nothing_downloaded(folder, network):
     (folder / "mnist" / "t10k-labels-idx1-ubyte.gz").unlink()
     with pytest.raises(CorpusError, match=r"lacks t10k-labels-idx1-ubyte\.gz; download from https"):
         load_mnist("test", folder)
     with pytest.raises(CorpusError, match=rf"lacks {ARCHIVE}; download from https"):
         load_cifar10("test", folder)
-    assert asked == []
+    assert network.asked == []
 
 
 # CIFAR-10

@@ -1,9 +1,8 @@
 """Corpora of pictures are arrays that fit together, and an epoch is made of them batch by batch."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from memory import takes_at_most
 
 from minitransformer.data.errors import CorpusError
 from minitransformer.data.images.batches import PictureBatch, picture_batches
@@ -41,11 +40,7 @@ def rows(batches):
     (PICTURES / 1, LABELS, CLASSES, r"of type float64 and shape \(23, 4, 5, 3\); they must"),
     (PICTURES[..., 0], LABELS, CLASSES, r"of type uint8 and shape \(23, 4, 5\); they must"),
     (PICTURES[..., :2], LABELS, CLASSES, "C = 1 or 3 channels"),
-    (PICTURES, LABELS[1:], CLASSES, r"labels of type int64 and shape \(22,\) for 23 pictures"),
     (PICTURES, LABELS.astype(float), CLASSES, "labels of type float64"),
-    (PICTURES, LABELS - 1, CLASSES, "picture 0 has the label -1, and there are 4 classes"),
-    (PICTURES, LABELS, CLASSES[:3], "picture 3 has the label 3, and there are 3 classes"),
-    (PICTURES, LABELS, ("a", "b", "a", "d"), "two classes have the name 'a'"),
 ])  # fmt: skip
 def test_arrays_that_do_not_fit_together_are_refused(pictures, labels, classes, said):
     with pytest.raises(CorpusError, match=said):
@@ -98,12 +93,9 @@ def test_what_is_drawn_for_a_batch_does_not_depend_on_those_before(corpus):
 
 def test_an_epoch_is_never_in_memory_twice():
     corpus = Pictures(np.zeros((1000, 32, 32, 3), np.uint8), np.zeros(1000, np.int64), ("black",))
-    tracemalloc.start()
-    for batch in picture_batches(corpus, 10, floats, (0, 1)):
-        assert batch.pictures.dtype == np.float32
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < corpus.pictures.nbytes / 4
+    with takes_at_most(corpus.pictures.nbytes / 4):
+        for batch in picture_batches(corpus, 10, floats, (0, 1)):
+            assert batch.pictures.dtype == np.float32
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
