@@ -8,20 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from on_device import on
+from on_device import STAND_IN, on
 from rounding import assert_but_for_rounding
 from strict_cupy import strict
 
 from minitransformer.cases.case import LABELS, SOURCE, TARGET, HostGenerator
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import CPU, Device, array_namespace, to_host
+from minitransformer.core.backend import CPU, array_namespace, to_host
 from minitransformer.data.text.batches import Batch
 from minitransformer.layers.dropout import dropout
 from minitransformer.loss.cross_entropy import cross_entropy, cross_entropy_backward
 from minitransformer.models.transformer import Transformer
 from minitransformer.optim.adam import Adam
-
-STAND_IN = Device("stand-in", strict)
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
 one_or_two_passes = pytest.mark.parametrize("kappa", [0.0, 2.0])

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from on_device import STAND_IN
 from strict_cupy import strict
 
 from minitransformer import CPU, Buffer, Module, Parameter, Transformer, debug
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import Device, array_namespace, to_host
+from minitransformer.core.backend import array_namespace, to_host
 from minitransformer.core.parameter import FlatParameters, mean_or_last
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -166,7 +167,7 @@ class Constants(Module):
         )
 
 
-@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
+@pytest.mark.parametrize("device", [None, CPU, STAND_IN], ids=str)
 def test_constants_move_wherever_they_are_and_only_floats_take_the_floating_type(device):
     module = Constants()
     given, layers, words = module.listed, module.layers, module.listed[3:]
@@ -326,7 +327,7 @@ def test_buffers_have_paths_and_are_no_parameters():
     )
 
 
-@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
+@pytest.mark.parametrize("device", [None, CPU, STAND_IN], ids=str)
 def test_buffers_move_and_only_floats_take_the_floating_type(device):
     module = Counts()
     module.forward(np.float32([3, 4]))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from on_device import STAND_IN
 from plain_search import (
     LIMITS,
     SENTENCES,
@@ -23,7 +24,6 @@ from plain_search import (
 from rounding import additions_of, assert_but_for_rounding
 from strict_cupy import strict
 
-from minitransformer import Device
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK
 from minitransformer.decoding import (
     IncrementalDecoder,
@@ -35,7 +35,6 @@ from minitransformer.decoding import (
 )
 from minitransformer.decoding.hypothesis import Hypothesis, word_scores
 
-STAND_IN = Device("stand-in", strict)
 both_searches = pytest.mark.parametrize("search", [greedy, beam_search])
 
 
