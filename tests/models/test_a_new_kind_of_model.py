@@ -2,10 +2,11 @@
 
 import re
 import tomllib
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import pytest
-from bag_of_strings import BagOfStringsConfig
-from bag_of_words import BagOfWordsConfig
+from bag_of_words import BagOfWords, BagOfWordsConfig
 from tiny_run import tiny_recipe
 from tiny_translator import captions, write_recipe
 
@@ -84,10 +85,24 @@ def test_without_attention_there_is_none_to_draw(run_folder, tmp_path, capsys):
 # Its fields
 
 
+@dataclass(frozen=True)
+class BagOfStringsConfig(BagOfWordsConfig):
+    """Annotated as ``from __future__ import annotations`` makes it."""
+
+    kind: "ClassVar[str]" = "bag-of-strings"
+
+    _: "KW_ONLY"
+    num_maps: "int" = 1
+    sharpness: "float" = 1.0
+
+
+class BagOfStrings(BagOfWords):
+    Config = BagOfStringsConfig
+
+
 def test_annotations_may_be_strings(monkeypatch):
-    """Which ``from __future__ import annotations`` makes of them."""
     kind = BagOfStringsConfig.kind
-    monkeypatch.setitem(KINDS, kind, "bag_of_strings:BagOfStrings")
+    monkeypatch.setitem(KINDS, kind, f"{__name__}:BagOfStrings")
     for wrong in (-3, 0, 2.0, True, "2"):
         with pytest.raises(ValueError, match=f"num_maps={wrong!r} must be (> 0|a whole number)"):
             BagOfStringsConfig(V, V, num_maps=wrong)
