@@ -8,9 +8,9 @@ import threading
 from itertools import islice
 
 import pytest
+from elsewhere import ended
 from run_files import contents
 from tiny_run import record, tiny_recipe, tiny_trainer, trained
-from waiting import ended
 
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.file import CheckpointError
