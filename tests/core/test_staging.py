@@ -5,7 +5,7 @@ import pytest
 
 from minitransformer.cases.case import V
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.core.backend import CPU, Device, to_host
 from minitransformer.core.staging import staged
 from minitransformer.data.text.batches import Batch
 from minitransformer.models.transformer import Transformer
@@ -169,12 +169,7 @@ def test_on_the_cpu_batches_stay_as_they_are():
     assert list(staged(batches, CPU, unchecked)) == batches
 
 
-@pytest.mark.gpu
-def test_staged_batches_hold_the_ids_of_the_batches():
-    try:
-        device = select_device("cuda")
-    except DeviceError as error:
-        pytest.skip(str(error))
+def test_staged_batches_hold_the_ids_of_the_batches(device):
     batches = [batch_of(i) for i in range(5)]
     for staged_batch, batch in zip(staged(batches, device, unchecked), batches, strict=True):
         for name in ("source", "target", "labels"):
