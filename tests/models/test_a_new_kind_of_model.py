@@ -1,10 +1,10 @@
 """One Trainer, run folder, command line and search for every model: all that a new one needs."""
 
 import re
-import tomllib
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
+import kinds
 import pytest
 from bag_of_words import BagOfWords, BagOfWordsConfig
 from tiny_run import tiny_recipe
@@ -32,7 +32,7 @@ max_length = 40
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, "bag_of_words:BagOfWords")
+        kinds.known(patch)
         yield
 
 
@@ -133,12 +133,6 @@ def test_help_says_whose_an_option_is_and_whose_a_default(monkeypatch, capsys):
     assert d_model.endswith(f"; 12 for {KIND})")
     maps = "linear maps, one after the other, in the decoder"
     assert f"--num-maps N {maps}; of {KIND} (default: 1)" in said
-
-
-def test_a_recipe_that_is_printed_names_its_kind(recipe):
-    printed = tomllib.loads(recipe.as_toml())
-    assert Recipe.from_dict(printed) == recipe
-    assert printed["model"]["kind"] == KIND
 
 
 def test_another_kind_keeps_what_was_chosen_and_has_its_own_defaults():
