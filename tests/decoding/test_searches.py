@@ -30,10 +30,9 @@ from minitransformer.decoding import (
     beam_search,
     cross_attention,
     greedy,
-    length_penalty,
     translate_ids,
 )
-from minitransformer.decoding.hypothesis import Hypothesis, word_scores
+from minitransformer.decoding.hypothesis import word_scores
 
 both_searches = pytest.mark.parametrize("search", [greedy, beam_search])
 
@@ -116,22 +115,6 @@ def test_a_large_alpha_makes_long_translations_the_best(alpha, length):
     assert best.ids == [4] * length
     found = as_of(model, [best.score, best.log_probability], [scores[length], totals[length]])
     assert_but_for_rounding(*found, additions_of(model))
-
-
-def test_the_length_penalty_is_that_of_equation_14():
-    assert length_penalty(7, 0.6) == 2**0.6
-    assert length_penalty(1, 0.6) == 1
-    assert length_penalty(25, 0) == 1
-
-
-def test_with_alpha_1_the_score_is_a_mean_over_five_more_tokens_that_cost_nothing():
-    def score(length, mean):
-        return Hypothesis.of(np.full(length, UNK), length * mean, alpha=1.0).score
-
-    for length in (1, 5, 95):
-        assert score(length, -0.6) == pytest.approx(6 * -0.6 * length / (length + 5))
-    assert score(95, -0.6) == pytest.approx(6 * -0.6, rel=0.06)  # long: nearly the mean
-    assert score(5, -0.6) > score(10, -0.6)  # short: of equal means the shorter wins
 
 
 def test_padding_and_the_start_symbol_are_never_said_and_the_unknown_word_is(device):
