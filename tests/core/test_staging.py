@@ -1,5 +1,7 @@
 """Batches arrive whole and in time, however the streams of a GPU happen to get on."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 
@@ -60,37 +62,24 @@ class LateGpu:
             able[self.rng.integers(len(able))].queue.pop(0)()
 
 
-class Event:
-    def __init__(self):
-        self.done = False
-
-    def __call__(self):
-        self.done = True
-
-
-class Wait:
-    def __init__(self, event):
-        self.event = event
-
-    def __call__(self):
-        assert self.event.done
-
-
 class LateStream:
+    """Its queue has pieces of work, and events to wait for."""
+
     def __init__(self, gpu):
         self.gpu, self.queue, self.free = gpu, [], []
 
     def can_go_on(self):
-        waits = self.queue and isinstance(self.queue[0], Wait) and not self.queue[0].event.done
-        return bool(self.queue) and not waits
+        while self.queue and isinstance(self.queue[0], Event) and self.queue[0].is_set():
+            self.queue.pop(0)
+        return bool(self.queue) and not isinstance(self.queue[0], Event)
 
     def record(self):
         event = Event()
-        self.queue.append(event)
+        self.queue.append(event.set)
         return event
 
     def wait_event(self, event):
-        self.queue.append(Wait(event))
+        self.queue.append(event)
 
     def __enter__(self):
         self.before, self.gpu.current = self.gpu.current, self
