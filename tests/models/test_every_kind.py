@@ -4,6 +4,7 @@ One of anything but tokens and pictures is tried on a batch of its task.
 """
 
 import copy
+import io
 import json
 import pickle
 import re
@@ -20,6 +21,7 @@ from tiny_tasks import recipe_of_kind
 
 from minitransformer import CPU, accelerated
 from minitransformer.cases.case import V
+from minitransformer.core.backend import Device
 from minitransformer.core.errors import InputError
 from minitransformer.decoding.attention import cross_attention
 from minitransformer.layers.masks import causal_mask, padding_mask
@@ -352,7 +354,11 @@ def pickled(model):
     return pickle.loads(pickle.dumps(model))
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, pickled, replica])
+def copy_of_replica(model):
+    return copy.deepcopy(model.replica())
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled, replica, copy_of_replica])
 def test_a_copy_is_the_same_model_whose_arrays_are_its_own_but_the_parameters_of_a_replica(
     made, copied
 ):
@@ -361,7 +367,7 @@ def test_a_copy_is_the_same_model_whose_arrays_are_its_own_but_the_parameters_of
     other = copied(model)
     assert (other.config, other.device) == (model.config, model.device)
     assert other.flat.slices == model.flat.slices
-    np.testing.assert_array_equal(other.flat.grad, 0 if copied is replica else 7)
+    np.testing.assert_array_equal(other.flat.grad, 0 if "replica" in copied.__name__ else 7)
     for name in ("data", "grad"):
         here, there = getattr(model.flat, name), getattr(other.flat, name)
         assert np.shares_memory(there, here) == (copied is replica and name == "data")
@@ -373,6 +379,19 @@ def test_a_copy_is_the_same_model_whose_arrays_are_its_own_but_the_parameters_of
     assert other.loss(batch)[0] == model.loss(batch)[0]
     other.flat.data += 1
     assert (other.loss(batch)[0] != model.loss(batch)[0]) == (copied is not replica)
+
+
+def test_where_it_goes_its_device_is_there_before_any_array_comes():
+    """Which CuPy puts on whatever device is the current one."""
+    stored = []
+
+    class Noting(pickle.Pickler):
+        def reducer_override(self, thing):
+            stored.append(type(thing))
+            return NotImplemented
+
+    Noting(io.BytesIO()).dump(kinds.Row("transformer").model())
+    assert stored.index(Device) < stored.index(np.ndarray)
 
 
 def test_it_gives_on_a_device_what_it_gives_on_numpy(made):
