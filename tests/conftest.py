@@ -18,10 +18,10 @@ import pytest
 # beside other processes that test. What several threads promise is tested with two all the same.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from strict_cupy import strict
+from on_device import STAND_IN
 
 import minitransformer.accelerate  # noqa: F401  # or else a twin that a test replaces is not put back
-from minitransformer.core.backend import Device, DeviceError, select_device
+from minitransformer.core.backend import DeviceError, select_device
 
 try:
     import hypothesis
@@ -162,7 +162,7 @@ def _nothing_waits_for_the_disk():
 def device(request):
     """Each place where arrays can be: NumPy, the strict stand-in for CuPy, and a usable GPU."""
     if request.param == "stand-in":
-        return Device("stand-in", strict)
+        return STAND_IN
     try:
         return select_device(request.param)
     except DeviceError as error:

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-import strict_cupy
 from cuda_shim.fake_cublas import HANDLE, FakeCublas
 from cuda_shim.machine import Machine, build, compiler
+from on_device import STAND_IN
 
 from minitransformer.accelerate.cuda import kernels, matmul
 from minitransformer.cases import layers, models
@@ -95,8 +95,7 @@ def shim(monkeypatch, kernel_files):
     monkeypatch.setattr(matmul, "_cublas", lambda: (cublas, HANDLE))
     for function in WITH_TWINS:
         monkeypatch.setitem(function.twins, "strict_cupy", function.twins["cupy"])
-    device = Device("stand-in", strict_cupy.strict)
-    return gpu_of(device, monkeypatch, machine=cpu, cublas=cublas)
+    return gpu_of(STAND_IN, monkeypatch, machine=cpu, cublas=cublas)
 
 
 @pytest.fixture(params=["shim", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from on_device import STAND_IN
 from strict_cupy import strict
 
 import minitransformer
@@ -23,7 +24,6 @@ from minitransformer.core.backend import (
 )
 
 PACKAGE = Path(minitransformer.__file__).parent
-STAND_IN = Device("stand-in", strict)
 
 
 class FakeCupy(ModuleType):

@@ -17,7 +17,6 @@ from tiny_run import record, tiny_recipe, tiny_trainer, trained
 from minitransformer.commands.cli import main
 from minitransformer.core.interrupts import (
     SIGNALS,
-    Interrupt,
     Stopped,
     interrupts_noted,
     interrupts_raised,
@@ -154,14 +153,6 @@ def test_a_dead_reader_of_the_log_ends_no_training(run, whole):
 
 
 # Handlers
-
-
-def test_each_signal_raises_what_ctrl_c_does():
-    for signum in SIGNALS:
-        with interrupts_raised(), pytest.raises(KeyboardInterrupt) as raised:
-            signal.raise_signal(signum)
-        assert isinstance(raised.value, Interrupt)
-        assert raised.value.signum == signum
 
 
 @pytest.mark.parametrize("signum", SIGNALS)

@@ -6,11 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from on_device import STAND_IN
 from strict_cupy import strict
 
 from minitransformer import CPU, Buffer, Module, Parameter, Transformer, debug
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import Device, array_namespace, to_host
+from minitransformer.core.backend import array_namespace, to_host
 from minitransformer.core.parameter import FlatParameters, mean_or_last
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.linear import Linear
@@ -144,7 +145,7 @@ def test_to_without_a_type_keeps_it(dtype, device):
 
 
 class Constants(Module):
-    """Arrays wherever they may be, of which one module's other numbers are to be told apart."""
+    """Arrays wherever they may be, and some of them in buffers, one of which is in two places."""
 
     Pair = namedtuple("Pair", "table index")
 
@@ -155,19 +156,22 @@ class Constants(Module):
         self.pair = Constants.Pair(floats, whole)
         self.named = {"table": floats, "deep": (truth, {"index": whole})}
         self.layers = [Linear(2, 2, np.random.default_rng(0))]
+        self.kept = [Buffer(floats), Buffer(whole), Buffer(truth)]
+        self.same = self.kept[0]
 
     def arrays(self):
         """Those of one kind, of numbers or of truth values, side by side."""
         deep, deeper = self.named["deep"]
+        floats, whole, truth = (buffer.data for buffer in self.kept)
         return (
-            (self.floats, self.listed[0], self.pair.table, self.named["table"]),
-            (self.whole, self.listed[1], self.pair.index, deeper["index"]),
-            (self.truth, self.listed[2][0], deep),
+            (self.floats, self.listed[0], self.pair.table, self.named["table"], floats),
+            (self.whole, self.listed[1], self.pair.index, deeper["index"], whole),
+            (self.truth, self.listed[2][0], deep, truth),
         )
 
 
-@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
-def test_constants_move_wherever_they_are_and_only_floats_take_the_floating_type(device):
+@pytest.mark.parametrize("device", [None, CPU, STAND_IN], ids=str)
+def test_constants_and_buffers_move_wherever_they_are_and_only_floats_take_the_type(device):
     module = Constants()
     given, layers, words = module.listed, module.layers, module.listed[3:]
     module.to(device, np.float64)
@@ -180,6 +184,7 @@ def test_constants_move_wherever_they_are_and_only_floats_take_the_floating_type
     assert module.layers is layers
     assert module.listed[3:] == words
     assert type(module.pair) is Constants.Pair
+    assert module.same is module.kept[0]
 
 
 def test_a_part_of_a_model_refuses_to_be_torn_out_of_its_flat_storage():
@@ -324,20 +329,6 @@ def test_buffers_have_paths_and_are_no_parameters():
         "  seen.1 (2,) (not trained)\n"
         "  same (2,) (shared, counted above)\n"
     )
-
-
-@pytest.mark.parametrize("device", [None, CPU, Device("stand-in", strict)], ids=str)
-def test_buffers_move_and_only_floats_take_the_floating_type(device):
-    module = Counts()
-    module.forward(np.float32([3, 4]))
-    module.to(device, np.float64)
-    types = [buffer.data.dtype for _, buffer in module.named_buffers()]
-    assert types == [np.float64, np.int64, bool]
-    for _, buffer in module.named_buffers():
-        assert array_namespace(buffer.data) is (device or CPU).xp
-    values = [to_host(b.data).tolist() for b in (module.mean, *module.seen)]
-    assert values == [[3, 4], 1, [True, False]]
-    assert module.same is module.mean
 
 
 def test_what_is_assigned_to_a_buffer_is_copied_and_its_type_stays():

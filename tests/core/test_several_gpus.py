@@ -1,13 +1,11 @@
 """A model on the second GPU, while the first one is current: in this thread and in new ones."""
 
-import io
-
 import numpy as np
 import pytest
 from elsewhere import in_a_thread
 from on_device import arrays_of
 from strict_cupy import StrictArray, strict
-from tiny_run import tiny_recipe
+from tiny_run import tiny_recipe, tiny_trainer
 from tiny_translator import captions, train_once
 
 from minitransformer.cases.models import small_config
@@ -15,9 +13,6 @@ from minitransformer.core.backend import CPU, Device, DeviceError, select_device
 from minitransformer.inference.translator import Translator
 from minitransformer.models.transformer import Transformer
 from minitransformer.runs.run_folder import RunFolder
-from minitransformer.training import session
-from minitransformer.training.job import Job
-from minitransformer.training.progress import Progress
 
 SECOND = Device("stand-in:1", strict, 1)
 GERMAN, ENGLISH = map(list, zip(*captions(), strict=True))
@@ -44,21 +39,14 @@ def test_it_trains_there_to_the_end_and_validates_in_one_thread(tmp_path, monkey
 
     monkeypatch.setattr(Translator, "translate", noted)
     recipe = tiny_recipe(tmp_path, shards=2, accelerate=False)
-
-    def prepared():
-        return session.prepare(Job(recipe, tmp_path / "run", SECOND, Progress(io.StringIO())))
-
-    trainer = prepared()
+    trainer = tiny_trainer(recipe, tmp_path / "run", device=SECOND)
     before = to_host(trainer.model.flat.data)
     trainer.train()
     assert {x._device for x in arrays_of([trainer.model, trainer.optimizer], StrictArray)} == {1}
     assert (to_host(trainer.model.flat.data) != before).any()
     assert set(threads) == {1}
     assert trainer.workers.count == 1
-
-    resumed = prepared()
-    assert resumed.resume()
-    assert resumed.step == trainer.step
+    assert tiny_trainer(recipe, tmp_path / "run", device=SECOND).step == trainer.step > 0
 
 
 def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_on_cores(tmp_path):
@@ -66,8 +54,7 @@ def test_on_gpus_a_run_has_the_shards_it_was_begun_with_there_and_one_if_begun_o
     recipe = tiny_recipe(tmp_path, shards=3)
 
     def shards(folder, device):
-        job = Job(recipe, tmp_path / folder, device, Progress(io.StringIO()))
-        return session.prepare(job).stepper.num_shards
+        return tiny_trainer(recipe, tmp_path / folder, device=device).stepper.num_shards
 
     assert [shards("cores", device) for device in (CPU, SECOND, CPU)] == [3, 1, 3]
     assert [shards("gpu", device) for device in (SECOND, SECOND, CPU)] == [3, 3, 3]
@@ -89,7 +76,7 @@ def test_on_cupy_it_trains_there_as_on_numpy_and_translates_from_any_thread(seco
     losses = []
     for device in (CPU, second_gpu):
         run = RunFolder(tmp_path / device.name.replace(":", "-"))
-        trainer = session.prepare(Job(recipe, run.path, device, Progress(io.StringIO())))
+        trainer = tiny_trainer(recipe, run.path, device=device)
         trainer.train()
         losses.append([entry["nll"] for entry in run.log.entries()])
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)

@@ -1,11 +1,13 @@
 """Batches arrive whole and in time, however the streams of a GPU happen to get on."""
 
+from threading import Event
+
 import numpy as np
 import pytest
 
 from minitransformer.cases.case import V
 from minitransformer.cases.models import small_config
-from minitransformer.core.backend import CPU, Device, DeviceError, select_device, to_host
+from minitransformer.core.backend import CPU, Device, to_host
 from minitransformer.core.staging import staged
 from minitransformer.data.text.batches import Batch
 from minitransformer.models.transformer import Transformer
@@ -60,37 +62,24 @@ class LateGpu:
             able[self.rng.integers(len(able))].queue.pop(0)()
 
 
-class Event:
-    def __init__(self):
-        self.done = False
-
-    def __call__(self):
-        self.done = True
-
-
-class Wait:
-    def __init__(self, event):
-        self.event = event
-
-    def __call__(self):
-        assert self.event.done
-
-
 class LateStream:
+    """Its queue has pieces of work, and events to wait for."""
+
     def __init__(self, gpu):
         self.gpu, self.queue, self.free = gpu, [], []
 
     def can_go_on(self):
-        waits = self.queue and isinstance(self.queue[0], Wait) and not self.queue[0].event.done
-        return bool(self.queue) and not waits
+        while self.queue and isinstance(self.queue[0], Event) and self.queue[0].is_set():
+            self.queue.pop(0)
+        return bool(self.queue) and not isinstance(self.queue[0], Event)
 
     def record(self):
         event = Event()
-        self.queue.append(event)
+        self.queue.append(event.set)
         return event
 
     def wait_event(self, event):
-        self.queue.append(Wait(event))
+        self.queue.append(event)
 
     def __enter__(self):
         self.before, self.gpu.current = self.gpu.current, self
@@ -169,12 +158,7 @@ def test_on_the_cpu_batches_stay_as_they_are():
     assert list(staged(batches, CPU, unchecked)) == batches
 
 
-@pytest.mark.gpu
-def test_staged_batches_hold_the_ids_of_the_batches():
-    try:
-        device = select_device("cuda")
-    except DeviceError as error:
-        pytest.skip(str(error))
+def test_staged_batches_hold_the_ids_of_the_batches(device):
     batches = [batch_of(i) for i in range(5)]
     for staged_batch, batch in zip(staged(batches, device, unchecked), batches, strict=True):
         for name in ("source", "target", "labels"):

@@ -70,20 +70,6 @@ assert {after}, cache
     in_a_process(program)
 
 
-def test_a_cache_may_be_given_by_its_name():
-    with accelerated():
-        _, cache = square(X)
-    assert square_backward(1.0, cache=cache)[0] == "twin"
-    _, cache = square(X)
-    assert square_backward(1.0, cache=cache)[0] == "reference"
-
-
-def test_a_function_without_a_twin_is_its_reference_awake_or_not(monkeypatch):
-    monkeypatch.delitem(square.twins, "numpy")
-    with accelerated():
-        assert who_runs() == "reference"
-
-
 def test_twins_fall_asleep_again_after_an_error():
     with pytest.raises(ZeroDivisionError), accelerated():
         raise ZeroDivisionError

@@ -1,4 +1,7 @@
-"""A language model over its cache against the one that reads everything anew."""
+"""A language model over its cache against the one that reads everything anew.
+
+Whatever its blocks are, it is tried in tests/models/test_language_model_choices.py, too.
+"""
 
 import numpy as np
 import pytest
@@ -8,17 +11,14 @@ from minitransformer.core.backend import to_host
 from minitransformer.data.text.vocabulary import PAD
 from minitransformer.decoding.language_model import LanguageModelDecoder
 from minitransformer.decoding.states import text_decoder_for
-from minitransformer.layers.restricted_attention import RestrictedSelfAttention
 from minitransformer.models.language_model import LanguageModel
 from minitransformer.models.language_model_config import LanguageModelConfig
 
 V, LONGEST = 9, 6
 
 
-def small_model(norm="pre", longest=LONGEST, **options):
-    config = LanguageModelConfig(
-        V, 6, num_heads=2, d_ff=7, num_layers=2, norm=norm, max_length=longest
-    )
+def small_model(longest=LONGEST, **options):
+    config = LanguageModelConfig(V, 6, num_heads=2, d_ff=7, num_layers=2, max_length=longest)
     return LanguageModel(config, seed=3, **options)
 
 
@@ -27,9 +27,8 @@ def anew(model, seen):
     return to_host(logits)[0, -1]
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_each_step_gives_what_reading_everything_anew_gives(norm, device):
-    model = small_model(norm, device=device)
+def test_each_step_gives_what_reading_everything_anew_gives_on_each_device(device):
+    model = small_model(device=device)
     decoder, rng = LanguageModelDecoder(model), np.random.default_rng(0)
     for count in (2, 1, 1, 1):
         logits = decoder.step(rng.integers(1, V, count).tolist())
@@ -71,25 +70,16 @@ def test_of_a_long_beginning_the_end_is_seen():
     assert_but_for_rounding(logits, anew(model, said[-LONGEST:]), additions_of(model))
 
 
-class WindowedLanguageModel(LanguageModel):
-    """A language model in which a token sees itself and the one before."""
-
-    def build(self, config, rng):
-        super().build(config, rng)
-        for layer in self.stack.layers:
-            options = config.d_model, config.num_heads, 1, rng
-            layer.self_attention = RestrictedSelfAttention(*options, causal=True)
-
-    def mask(self, ids):
-        return (ids != PAD)[:, None, None]  # (B, 1, 1, T)
+class Doubling(LanguageModel):
+    def features(self, ids, rng=None):
+        y, cache = super().features(ids, rng)
+        return 2 * y, cache
 
 
-def test_a_language_model_of_other_layers_is_not_stepped_as_one_of_these():
-    config = small_model().config
-    model = WindowedLanguageModel(config, seed=3, dtype=np.float64)
-    decoder, said = text_decoder_for(model), [4, 5, 6, 7, 8]
-    for t, token in enumerate(said):
+def test_a_language_model_of_another_class_is_not_stepped_as_one_of_these():
+    model = Doubling(small_model().config, seed=3, dtype=np.float64)
+    decoder = text_decoder_for(model)
+    for token in (4, 5, 6):
         logits = decoder.step([token])
-        assert_but_for_rounding(logits, anew(model, said[: t + 1]), additions_of(model))
-    whole = LanguageModel(config, seed=3)
-    assert type(text_decoder_for(whole)) is LanguageModelDecoder
+        assert_but_for_rounding(logits, anew(model, decoder.seen), additions_of(model))
+    assert type(text_decoder_for(small_model())) is LanguageModelDecoder

@@ -138,12 +138,6 @@ def test_padding_is_what_the_model_says_it_is(beam_size):
         assert_but_for_rounding(there.attention, here.attention)
 
 
-def test_an_error_in_a_worker_reaches_the_caller():
-    sources = [[4, EOS]] * 600 + [[4, V]]
-    with pytest.raises(ValueError, match="outside 0 <= id < 9"):
-        translate_ids(small_model(), sources, beam_size=1, workers=Workers(2))
-
-
 def test_the_options_reach_the_search():
     model = constant_model(four=0.9, eos=0.1)
     sources = [SENTENCES[0]]

@@ -4,6 +4,7 @@ Seconds would tell more of the machine; ``benchmarks/import_time.py`` measures t
 """
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def rooms(modules):
     return {name.split(".")[1] for name in modules if name.startswith("minitransformer.")}
 
 
+@cache
 def files():
     """The package's files, as paths relative to it, with the modules that each imports."""
     modules = {

@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
+
+from waiting import HANGS
 
 
 def in_a_thread(function):
@@ -16,24 +19,34 @@ def in_a_thread(function):
     return returned[0]
 
 
-def python(*arguments, path=(), cwd=None, **variables):
+def python(*arguments, path=(), cwd=None, timeout=None, **variables):
     """What comes of a new Python, given these arguments: a CompletedProcess, its output as text.
 
     Args:
         path: where it looks for modules first, as ``PYTHONPATH``; as here, if nowhere is said.
         cwd: the folder that it runs in.
+        timeout: the seconds after which it is ended, with an error.
         variables: of its environment, beside those that there are.
     """
     if path:
         variables["PYTHONPATH"] = os.pathsep.join(map(str, path))
     command, environment = [sys.executable, *map(str, arguments)], os.environ | variables
     options = dict(capture_output=True, encoding="utf-8", check=False)
-    return subprocess.run(command, cwd=cwd, env=environment, **options)
+    return subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, **options)
 
 
 def in_a_process(program, *arguments, **variables):
     """What a program prints in a new Python, with these ``variables`` in its environment."""
-    done = python("-c", program, *arguments, **variables)
+    return _printed(python("-c", program, *arguments, **variables))
+
+
+def ended(script, *arguments):
+    """What a script of this folder prints, to which warnings are errors, once it has ended well."""
+    command = "-W", "error", Path(__file__).with_name(script), *arguments
+    return _printed(python(*command, timeout=HANGS))
+
+
+def _printed(done):
     assert done.returncode == 0, done.stderr
     return done.stdout
 

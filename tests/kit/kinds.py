@@ -155,6 +155,22 @@ PROMISES = {
 }
 
 
+def slope_and_gradient(model, batch, step, **options):
+    """How its loss grows in a direction in which no parameter stands still: found, and worked out.
+
+    Found by a step of each parameter to either side; worked out from the gradient, which is left.
+    """
+    direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
+    start, losses = model.flat.data.copy(), []
+    for sign in (1, -1):
+        model.flat.data[:] = start + sign * step * direction
+        losses.append(model.loss(batch, **options)[0][0])
+    model.flat.data[:] = start
+    model.zero_grad()
+    model.loss_backward(1.0, model.loss(batch, **options)[1])
+    return (losses[0] - losses[1]) / (2 * step), model.flat.grad @ direction
+
+
 class Recorder:
     """A generator that keeps everything and notes what it is asked for."""
 

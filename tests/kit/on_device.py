@@ -1,8 +1,11 @@
-"""Arrays on any device: copies of them, and those that something holds."""
+"""The stand-in for a GPU, copies of arrays on any device, and the arrays that something holds."""
 
 import numpy as np
+from strict_cupy import strict
 
-from minitransformer.core.backend import is_array
+from minitransformer.core.backend import Device, is_array
+
+STAND_IN = Device("stand-in", strict)
 
 
 def on(device, x, dtype=np.float32):

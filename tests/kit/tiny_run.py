@@ -83,10 +83,10 @@ def config_for(recipe, vocabulary_size):
     return config_class(recipe.model["kind"]).of_vocabulary(vocabulary_size, **recipe.choices())
 
 
-def tiny_trainer(recipe, folder, stream=None, pretrained=None):
+def tiny_trainer(recipe, folder, stream=None, pretrained=None, device=CPU):
     """A Trainer for ``recipe`` in ``folder``, in the state of its newest checkpoint."""
     progress = Progress(io.StringIO() if stream is None else stream)
-    trainer = prepare(Job(recipe, folder, CPU, progress, pretrained=pretrained))
+    trainer = prepare(Job(recipe, folder, device, progress, pretrained=pretrained))
     trainer.resume()
     return trainer
 

@@ -101,32 +101,25 @@ def feed_forward_weights(t, inner, outer):
     }
 
 
-def encoder_layer_weights(t):
-    attention = part(t, "self_attention")
-    return {
-        **put("self_attn", attention_weights(attention) | no_attention_biases(attention)),
-        **put("norm1", layer_norm_weights(part(t, "self_attention_residual.norm"))),
-        **feed_forward_weights(part(t, "feed_forward"), "linear1", "linear2"),
-        **put("norm2", layer_norm_weights(part(t, "feed_forward_residual.norm"))),
-    }
+def layer_weights(t, attentions):
+    """Of an encoder's or a decoder's layer; ``attentions`` are torch's names by ours, in order."""
+    weights = feed_forward_weights(part(t, "feed_forward"), "linear1", "linear2")
+    for ours, theirs in attentions.items():
+        attention = part(t, ours)
+        weights |= put(theirs, attention_weights(attention) | no_attention_biases(attention))
+    for i, ours in enumerate([*attentions, "feed_forward"], start=1):
+        weights |= put(f"norm{i}", layer_norm_weights(part(t, f"{ours}_residual.norm")))
+    return weights
 
 
-def decoder_layer_weights(t):
-    attention, cross = part(t, "self_attention"), part(t, "cross_attention")
-    return {
-        **put("self_attn", attention_weights(attention) | no_attention_biases(attention)),
-        **put("norm1", layer_norm_weights(part(t, "self_attention_residual.norm"))),
-        **put("multihead_attn", attention_weights(cross) | no_attention_biases(cross)),
-        **put("norm2", layer_norm_weights(part(t, "cross_attention_residual.norm"))),
-        **feed_forward_weights(part(t, "feed_forward"), "linear1", "linear2"),
-        **put("norm3", layer_norm_weights(part(t, "feed_forward_residual.norm"))),
-    }
+OF_ENCODER = {"self_attention": "self_attn"}
+OF_DECODER = OF_ENCODER | {"cross_attention": "multihead_attn"}
 
 
-def stack_weights(t, layer_weights, num_layers, norm):
+def stack_weights(t, attentions, num_layers, norm):
     weights = {}
     for i in range(num_layers):
-        weights |= put(f"layers.{i}", layer_weights(part(t, f"layers.{i}")))
+        weights |= put(f"layers.{i}", layer_weights(part(t, f"layers.{i}"), attentions))
     if norm == "pre":
         weights |= put("norm", layer_norm_weights(part(t, "norm")))
     return weights
@@ -637,7 +630,7 @@ def new_stack(kind, layer, num_layers, norm, **options):
 def encoder_layer(t, norm):
     layer = new_layer(nn.TransformerEncoderLayer, norm)
     mask = blocked(t["mask"], t["x"].shape[1])
-    return call(layer, encoder_layer_weights(t), t["x"], src_mask=mask)
+    return call(layer, layer_weights(t, OF_ENCODER), t["x"], src_mask=mask)
 
 
 @of("decoder_layer, post-norm", norm="post")
@@ -645,7 +638,7 @@ def encoder_layer(t, norm):
 def decoder_layer(t, norm):
     layer = new_layer(nn.TransformerDecoderLayer, norm)
     masks = decoder_masks(t["mask"], t["memory_mask"])
-    return call(layer, decoder_layer_weights(t), t["x"], t["memory"], **masks)
+    return call(layer, layer_weights(t, OF_DECODER), t["x"], t["memory"], **masks)
 
 
 def decoder_masks(mask, memory_mask):
@@ -656,14 +649,14 @@ def decoder_masks(mask, memory_mask):
 def encoder(t, x, mask, norm):
     layer = new_layer(nn.TransformerEncoderLayer, norm)
     stack = new_stack(nn.TransformerEncoder, layer, 2, norm, enable_nested_tensor=False)
-    weights = stack_weights(t, encoder_layer_weights, 2, norm)
+    weights = stack_weights(t, OF_ENCODER, 2, norm)
     return call(stack, weights, x, mask=blocked(mask, x.shape[1]))
 
 
 def decoder(t, x, memory, mask, memory_mask, norm):
     layer = new_layer(nn.TransformerDecoderLayer, norm)
     stack = new_stack(nn.TransformerDecoder, layer, 2, norm)
-    weights = stack_weights(t, decoder_layer_weights, 2, norm)
+    weights = stack_weights(t, OF_DECODER, 2, norm)
     return call(stack, weights, x, memory, **decoder_masks(mask, memory_mask))
 
 

@@ -1,11 +1,12 @@
 """One Trainer, run folder, command line and search for every model: all that a new one needs."""
 
 import re
-import tomllib
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
+import kinds
 import pytest
-from bag_of_strings import BagOfStringsConfig
-from bag_of_words import BagOfWordsConfig
+from bag_of_words import BagOfWords, BagOfWordsConfig
 from tiny_run import tiny_recipe
 from tiny_translator import captions, write_recipe
 
@@ -31,7 +32,7 @@ max_length = 40
 @pytest.fixture(scope="module", autouse=True)
 def _known():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(KINDS, KIND, "bag_of_words:BagOfWords")
+        kinds.known(patch)
         yield
 
 
@@ -84,10 +85,24 @@ def test_without_attention_there_is_none_to_draw(run_folder, tmp_path, capsys):
 # Its fields
 
 
+@dataclass(frozen=True)
+class BagOfStringsConfig(BagOfWordsConfig):
+    """Annotated as ``from __future__ import annotations`` makes it."""
+
+    kind: "ClassVar[str]" = "bag-of-strings"
+
+    _: "KW_ONLY"
+    num_maps: "int" = 1
+    sharpness: "float" = 1.0
+
+
+class BagOfStrings(BagOfWords):
+    Config = BagOfStringsConfig
+
+
 def test_annotations_may_be_strings(monkeypatch):
-    """Which ``from __future__ import annotations`` makes of them."""
     kind = BagOfStringsConfig.kind
-    monkeypatch.setitem(KINDS, kind, "bag_of_strings:BagOfStrings")
+    monkeypatch.setitem(KINDS, kind, f"{__name__}:BagOfStrings")
     for wrong in (-3, 0, 2.0, True, "2"):
         with pytest.raises(ValueError, match=f"num_maps={wrong!r} must be (> 0|a whole number)"):
             BagOfStringsConfig(V, V, num_maps=wrong)
@@ -118,12 +133,6 @@ def test_help_says_whose_an_option_is_and_whose_a_default(monkeypatch, capsys):
     assert d_model.endswith(f"; 12 for {KIND})")
     maps = "linear maps, one after the other, in the decoder"
     assert f"--num-maps N {maps}; of {KIND} (default: 1)" in said
-
-
-def test_a_recipe_that_is_printed_names_its_kind(recipe):
-    printed = tomllib.loads(recipe.as_toml())
-    assert Recipe.from_dict(printed) == recipe
-    assert printed["model"]["kind"] == KIND
 
 
 def test_another_kind_keeps_what_was_chosen_and_has_its_own_defaults():

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strict_cupy import strict
+from on_device import STAND_IN
 from test_language_model_choices import model_of, of_each_pair
 
 from minitransformer.cases.case import LABELS, TARGET, V
-from minitransformer.core.backend import Device, to_host
+from minitransformer.core.backend import to_host
 from minitransformer.core.errors import InputError
 from minitransformer.core.module import Module
 from minitransformer.core.parameter import Frozen, Parameter
@@ -158,16 +158,16 @@ def test_a_summary_says_that_it_is_not_trained(capsys):
 
 def test_they_are_merged_where_the_model_is():
     plain = model_of(LanguageModelConfig(V, 16, num_layers=1))
-    model, device = adapted(plain), Device("stand-in", strict)
+    model = adapted(plain)
     expected = merged(plain, model).forward(TARGET)[0]
-    there = copy.deepcopy(plain).to(device)
+    there = copy.deepcopy(plain).to(STAND_IN)
     merge_adapters(there, model_arrays(model))
     np.testing.assert_allclose(to_host(there.forward(TARGET)[0]), expected, atol=1e-9)
-    other = LanguageModel(model.config, seed=0, device=device, dtype=np.float64)
+    other = LanguageModel(model.config, seed=0, device=STAND_IN, dtype=np.float64)
     load_frozen(
-        other, {f"{PARAMETERS}/{n}": p.data for n, p in plain.to(device).named_parameters()}
+        other, {f"{PARAMETERS}/{n}": p.data for n, p in plain.to(STAND_IN).named_parameters()}
     )
-    other.flat.data[:] = device.asarray(model.flat.data)
+    other.flat.data[:] = STAND_IN.asarray(model.flat.data)
     np.testing.assert_allclose(to_host(other.forward(TARGET)[0]), expected, atol=1e-9)
 
 

@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from kinds import Recorder
+from kinds import Recorder, slope_and_gradient
 from parity_cases import Kept, differences, ours
 from rounding import additions_of, assert_but_for_rounding
 
@@ -119,18 +119,8 @@ def test_words_and_learned_positions_begin_as_large_as_each_other(scaled):
 
 @of_each_pair
 def test_its_gradient_is_the_slope_of_its_loss(config):
-    """In a direction in which no parameter stands still."""
-    model, batch = model_of(config), LabelledBatch.of(TARGET, LABELS)
-    direction = np.random.default_rng(2).choice([-1.0, 1.0], model.flat.data.size)
-    start, step = model.flat.data.copy(), 1e-7
-    losses = []
-    for sign in (1, -1):
-        model.flat.data[:] = start + sign * step * direction
-        losses.append(model.loss(batch)[0][0])
-    model.flat.data[:] = start
-    model.loss_backward(1.0, model.loss(batch)[1])
-    slope = (losses[0] - losses[1]) / (2 * step)
-    assert model.flat.grad @ direction == pytest.approx(slope, rel=1e-6)
+    slope, found = slope_and_gradient(model_of(config), LabelledBatch.of(TARGET, LABELS), step=1e-7)
+    assert found == pytest.approx(slope, rel=1e-6)
 
 
 @of_each_pair
@@ -143,11 +133,6 @@ def test_each_step_of_a_search_gives_what_reading_everything_anew_gives(config, 
             logits = decoder.step(rng.integers(1, V, count).tolist())
             anew, _ = model.forward(np.array([decoder.seen]))
             assert_but_for_rounding(logits, anew[0, -1], additions_of(model))
-
-
-@of_each_pair
-def test_its_size_is_known_without_building_it(config):
-    assert config.num_parameters() == LanguageModel(config).num_parameters()
 
 
 @pytest.mark.parametrize(("name", "parameters"), [

@@ -6,7 +6,6 @@ import pytest
 from minitransformer.cases.case import SOURCE, TARGET, B
 from minitransformer.cases.models import small_recurrent_config
 from minitransformer.decoding import beam_search, greedy
-from minitransformer.decoding.attention import cross_attention
 from minitransformer.models.recurrent_translator import RecurrentTranslator
 
 MODELS = {
@@ -24,15 +23,10 @@ def test_without_attention_one_vector_is_all_that_the_decoder_knows():
     np.testing.assert_array_equal(y, expected)
 
 
-def test_a_fixed_vector_has_no_attention_to_look_into():
-    with pytest.raises(ValueError, match=r"attention='none' has no attention .* one vector"):
-        cross_attention(MODELS["none"], SOURCE, TARGET)
-
-
 @pytest.mark.parametrize("search", [greedy, beam_search])
 def test_a_search_for_attention_that_there_is_not_is_refused_before_its_first_step(
     search, monkeypatch
 ):
     monkeypatch.setattr(sys.modules[search.__module__], "decoder_for", None)
-    with pytest.raises(ValueError, match=r"attention='none' has no attention"):
+    with pytest.raises(ValueError, match=r"attention='none' has no attention .* one vector"):
         search(MODELS["none"], SOURCE, attention=True)

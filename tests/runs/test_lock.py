@@ -9,10 +9,9 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from elsewhere import python
+from elsewhere import ended, python
 from full_disk import full_disk
 from tiny_run import tiny_recipe, trained
-from waiting import ended
 
 from minitransformer.runs import lock
 from minitransformer.runs.lock import only_training

@@ -7,9 +7,9 @@ import sys
 import threading
 
 import pytest
+from elsewhere import ended
 from run_files import contents
 from tiny_run import record, tiny_trainer, trained
-from waiting import ended
 
 from minitransformer.core.interrupts import Stopped
 from minitransformer.runs.checkpoint.folder import checkpoint_path, checkpoints
