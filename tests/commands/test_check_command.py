@@ -43,37 +43,34 @@ def rows(out):
     return {line.split()[0]: line.split()[1:] for line in out.splitlines()}
 
 
-def test_without_an_exercise_it_says_how_far_one_is_with_each_lesson_and_with_all(answers, capsys):
-    assert main(["check"]) == 0
-    said = rows(capsys.readouterr().out)
+@pytest.mark.usefixtures("answers")
+def test_without_an_exercise_it_says_how_far_one_is_with_each_lesson_and_with_all(said):
+    shown = rows(said("check").out)
     minutes = {name: [part.minutes for part in parts_of(name)] for name in exercise_names()}
     count = sum(map(len, minutes.values())) - len(minutes["own"])
-    assert said["07"] == ["0", "of", "1", "1", "of", "4", f"{sum(minutes['ex07']) + 35}", "min"]
+    assert shown["07"] == ["0", "of", "1", "1", "of", "4", f"{sum(minutes['ex07']) + 35}", "min"]
     of_02 = [part for part in parts_of("own") if part.lesson == "02"]
-    assert said["02"][:6] == ["1", "of", f"{len(of_02)}", "0", "of", "4"]
-    assert said["02"][-2:] == ["WRONG", "linear"]
+    assert shown["02"][:6] == ["1", "of", f"{len(of_02)}", "0", "of", "4"]
+    assert shown["02"][-2:] == ["WRONG", "linear"]
     hours = f"{(sum(map(sum, minutes.values())) - 10 - 10) / 60:.0f}"
-    assert said["all"] == ["1", "of", "33", "1", "of", f"{count}", hours, "h", "WRONG", "1"]
-    assert said["next:"] == ["mend", "linear,", "see", "lesson", "02"]
+    assert shown["all"] == ["1", "of", "33", "1", "of", f"{count}", hours, "h", "WRONG", "1"]
+    assert shown["next:"] == ["mend", "linear,", "see", "lesson", "02"]
 
 
-def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, capsys):
+def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, said):
     monkeypatch.chdir(tmp_path)
-    assert main(["check"]) == 0
-    said = rows(capsys.readouterr().out)
-    assert said["all"][:3] == ["0", "of", "33"]
-    assert said["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
+    shown = rows(said("check").out)
+    assert shown["all"][:3] == ["0", "of", "33"]
+    assert shown["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
 
 
-def test_own_is_the_file_that_the_environment_names(answers, monkeypatch, capsys):
+def test_own_is_the_file_that_the_environment_names(answers, monkeypatch, said, refused):
     (answers / "own.py").rename(answers.parent / "mine.py")
     monkeypatch.setenv("MINITRANSFORMER_OWN", "mine.py")
-    assert main(["check", "own", "relu"]) == 0
-    assert main(["check"]) == 0
-    assert "WRONG linear" in capsys.readouterr().out
+    said("check", "own", "relu")
+    assert "WRONG linear" in said("check").out
     monkeypatch.setenv("MINITRANSFORMER_OWN", "missing.py")
-    assert main(["check"]) == 2
-    assert "there is no file missing.py" in capsys.readouterr().err
+    assert "there is no file missing.py" in refused("check", status=2)
 
 
 def overview(capfd):
@@ -187,10 +184,9 @@ def test_the_file_is_found(right, wrong, here, named, answer, tmp_path, monkeypa
     (ANSWER, "ex08 --file ex07.py",
      f"ex07.py has no function of ex08, such as {parts_of('ex08')[0].functions[0]}\n"),
 ])  # fmt: skip
-def test_what_cannot_be_checked_exits_with_2(content, named, says, answer, tmp_path, capsys):
+def test_what_cannot_be_checked_exits_with_2(content, named, says, answer, tmp_path, refused):
     (tmp_path / "ex07.py").write_text(content.format(operator="/"))
-    assert main(["check", *named.split()]) == 2
-    assert says in capsys.readouterr().err
+    assert says in refused("check", *named.split(), status=2)
 
 
 def test_what_a_file_prints_goes_to_standard_error(answer, tmp_path, capsys):

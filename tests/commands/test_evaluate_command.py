@@ -1,16 +1,16 @@
 import json
+import shlex
 import shutil
 from types import SimpleNamespace
 
 import pytest
 from colours import COLOURS
-from run_files import edit_config
+from run_files import edit_config, is_png
 from tiny_run import trained
 from tiny_tasks import classification
 from tiny_translator import captions
 
 import minitransformer
-from minitransformer.commands.cli import main
 from minitransformer.commands.evaluate import TEST_SPLITS
 from minitransformer.data.text.toy import SIZES
 from minitransformer.inference.classifier import Classifier
@@ -23,13 +23,8 @@ COLOURED = [[name] for name in COLOURS]
 VALIDATION = [english for _, english in captions()[::9]]
 
 
-def evaluate(folder, *arguments):
-    return main(["evaluate", str(folder), *map(str, arguments)])
-
-
-def test_what_was_learned_by_heart_scores_100(run_folder, capsys):
-    assert evaluate(run_folder) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_what_was_learned_by_heart_scores_100(run_folder, said):
+    lines = said("evaluate", run_folder).out.splitlines()
     origin = Translator.load(run_folder).origin
     assert lines[0] == f"files, validation: {origin}, beam 4, alpha 0.6"
     assert lines[2].split(" | ")[1].strip() == "BLEU"
@@ -38,16 +33,30 @@ def test_what_was_learned_by_heart_scores_100(run_folder, capsys):
     assert len(lines) == 9
 
 
-def test_json_says_how_the_scores_were_made(run_folder, tmp_path, capsys):
-    file = tmp_path / "scores.json"
-    arguments = ["--beam-size", "1", "--alpha", "0.5", "--device", "cpu", "--json", str(file)]
-    assert evaluate(run_folder, "--split", "train", *arguments) == 0
-    assert "files, train: " in capsys.readouterr().out
-    content = json.loads(file.read_text())
-    scores = content.pop("scores")
+@pytest.fixture
+def as_json(said, tmp_path):
+    """A function: what ``evaluate`` prints, the scores that it writes as JSON, and what beside.
+
+    That begins with the command and the version, as they are.
+    """
+
+    def run(folder, *arguments):
+        arguments = [*arguments, "--device", "cpu", "--json", str(tmp_path / "scores.json")]
+        out = said("evaluate", folder, *arguments).out
+        content = json.loads((tmp_path / "scores.json").read_text())
+        command = shlex.join(["minitransformer", "evaluate", str(folder), *arguments])
+        assert content.pop("command") == command
+        assert content.pop("version") == minitransformer.__version__
+        return out, content.pop("scores"), content
+
+    return run
+
+
+def test_json_says_how_the_scores_were_made(run_folder, as_json):
+    how = "--split", "train", "--beam-size", "1", "--alpha", "0.5"
+    out, scores, content = as_json(run_folder, *how)
+    assert "files, train: " in out
     assert content == {
-        "command": f"minitransformer evaluate '{run_folder}' --split train {' '.join(arguments)}",
-        "version": minitransformer.__version__,
         "corpus": "files",
         "split": "train",
         "seed": 1,
@@ -62,7 +71,7 @@ def test_json_says_how_the_scores_were_made(run_folder, tmp_path, capsys):
     assert scores["chosen"]["signatures"].keys() == {"bleu_cased_13a", "bleu_lowercased", "chrf2"}
 
 
-def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, capsys):
+def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, said):
     calls = []
 
     def noted(self, texts, **options):
@@ -70,46 +79,45 @@ def test_beam_size_and_alpha_reach_the_search(run_folder, monkeypatch, capsys):
         return [[SimpleNamespace(text=text)] for text in VALIDATION]
 
     monkeypatch.setattr(Translator, "translations", noted)
-    evaluate(run_folder, "--beam-size", 1, "--alpha", 1.5)
+    out = said("evaluate", run_folder, "--beam-size", 1, "--alpha", 1.5).out
     assert calls == [dict(beam_size=1, alpha=1.5)]
-    assert capsys.readouterr().out.splitlines()[0].endswith(", greedy, alpha 1.5")
+    assert out.splitlines()[0].endswith(", greedy, alpha 1.5")
 
 
-def test_output_holds_a_line_for_each_sentence(run_folder, tmp_path):
+def test_output_holds_a_line_for_each_sentence(run_folder, tmp_path, said):
     file = tmp_path / "out.en"
-    assert evaluate(run_folder, "--output", file) == 0
+    said("evaluate", run_folder, "--output", file)
     assert file.read_text() == "".join(f"{text}\n" for text in VALIDATION)
 
 
-def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, capsys):
+def test_checkpoints_have_a_row_each_and_are_really_loaded(run_copy, said):
     last, spoilt = max((run_copy / "epochs").iterdir()), run_copy / "epochs" / "epoch-0099.npz"
     translator = Translator.load(run_copy)
     translator.model.flat.data[:] = 0
     _, state = load_checkpoint(last)
     save_checkpoint(spoilt, model_arrays(translator.model), state | {"epoch": 99})
-    assert evaluate(run_copy, "--checkpoints") == 0
-    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[4:-4]]
+    out = said("evaluate", run_copy, "--checkpoints").out
+    rows = [line.split("|") for line in out.splitlines()[4:-4]]
     scores = {row[1].strip(): float(row[2]) for row in rows}
     assert next(iter(scores)) == "chosen"
     assert scores["chosen"] == scores[last.stem] == 100
     assert scores["epoch-0099"] == 0
 
 
-def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, capsys):
+def test_every_corpus_has_a_split_to_test_on(run_copy, tmp_path, refused):
     """Shown by what is missing: Multi30k is not there, and the toy corpus takes long."""
     edit_config(run_copy, lambda sections: sections["recipe"].update(data={"corpus": "multi30k"}))
-    assert evaluate(run_copy, "--data-dir", tmp_path) == 1
+    error = refused("evaluate", run_copy, "--data-dir", tmp_path)
     problem = f"minitransformer: {tmp_path} lacks test_2016_flickr.de.gz and test_2016_flickr.en.gz"
-    assert capsys.readouterr().err.startswith(problem)
+    assert error.startswith(problem)
     assert TEST_SPLITS["toy"] in SIZES
 
 
 # What was trained on pictures
 
 
-def test_of_pictures_it_is_counted_which_class_is_taken_for_which(runs, capsys):
-    assert evaluate(runs["classify"], "--device", "cpu") == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_of_pictures_it_is_counted_which_class_is_taken_for_which(runs, said):
+    lines = said("evaluate", runs["classify"], "--device", "cpu").out.splitlines()
     origin = Classifier.load(runs["classify"]).origin
     assert lines[0] == f"npz, validation, which chooses the epoch: {origin}"
     accuracy = next(line for line in lines if line.startswith("accuracy"))
@@ -120,14 +128,9 @@ def test_of_pictures_it_is_counted_which_class_is_taken_for_which(runs, capsys):
     assert float(accuracy.split()[1]) == pytest.approx(right / total, abs=1e-4)
 
 
-def test_json_says_how_pictures_were_scored(runs, tmp_path, capsys):
-    file = tmp_path / "scores.json"
-    assert evaluate(runs["classify"], "--json", file, "--device", "cpu") == 0
-    content = json.loads(file.read_text())
-    scores = content.pop("scores")
+def test_json_says_how_pictures_were_scored(runs, as_json):
+    out, scores, content = as_json(runs["classify"])
     assert content == {
-        "command": f"minitransformer evaluate '{runs['classify']}' --json {file} --device cpu",
-        "version": minitransformer.__version__,
         "corpus": "npz",
         "split": "validation",
         "seed": 0,
@@ -135,40 +138,36 @@ def test_json_says_how_pictures_were_scored(runs, tmp_path, capsys):
         "ten_crops": False,
         "device": "cpu",
     }
-    assert f"{scores['accuracy']:.4f}" in capsys.readouterr().out
+    assert f"{scores['accuracy']:.4f}" in out
 
 
-def test_ten_crops_are_scored_by_their_name(runs, tmp_path, capsys):
+def test_ten_crops_are_scored_by_their_name(runs, as_json):
     run = runs["classify patches"]  # whose training cut pictures
-    file = tmp_path / "scores.json"
-    assert evaluate(run, "--ten-crops", "--json", file) == 0
-    ten = capsys.readouterr().out.splitlines()
-    assert evaluate(run) == 0
-    once = capsys.readouterr().out.splitlines()
+    ten, _, content = as_json(run, "--ten-crops")
+    assert content["ten_crops"] is True
+    ten, once = (out.splitlines() for out in (ten, as_json(run)[0]))
     assert ten[0] == f"{once[0]}, ten crops"
     assert ten[2] != once[2]  # the NLL
-    assert json.loads(file.read_text())["ten_crops"] is True
 
 
 def test_ten_crops_of_a_training_that_cut_none_are_refused_before_data_are_read(
-    tmp_path, monkeypatch, capsys
+    tmp_path, monkeypatch, refused
 ):
     trained(classification(tmp_path, crop_padding=0), tmp_path / "run")
     monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
-    with pytest.raises(SystemExit):
-        evaluate(tmp_path / "run", "--ten-crops")
-    assert "had no --crop-padding; leave out --ten-crops" in capsys.readouterr().err
+    error = refused("evaluate", tmp_path / "run", "--ten-crops", status=2)
+    assert "had no --crop-padding; leave out --ten-crops" in error
 
 
-def test_a_map_of_what_is_taken_for_what_is_drawn(runs, tmp_path, capsys):
+def test_a_map_of_what_is_taken_for_what_is_drawn(runs, tmp_path, said):
     file = tmp_path / "confusion.png"
-    assert evaluate(runs["classify"], "--confusion", file) == 0
-    assert capsys.readouterr().err == f"minitransformer: confusion drawn: {file}\n"
-    assert file.read_bytes().startswith(b"\x89PNG")
+    told = said("evaluate", runs["classify"], "--confusion", file).err
+    assert told == f"minitransformer: confusion drawn: {file}\n"
+    assert is_png(file)
 
 
 def test_pictures_of_a_folder_are_scored_without_those_of_the_training(
-    runs, files, tmp_path, monkeypatch, capsys
+    runs, files, tmp_path, monkeypatch, said, refused
 ):
     for name, colour in (("red", "red"), ("blue", "blue"), ("blue", "green")):
         (tmp_path / name).mkdir(exist_ok=True)
@@ -176,25 +175,18 @@ def test_pictures_of_a_folder_are_scored_without_those_of_the_training(
     (tmp_path / "notes.txt").write_text("no picture")
     monkeypatch.setattr(Classification, "read", lambda *arguments: pytest.fail("read"))
     scores = tmp_path.parent / f"{tmp_path.name}.json"
-    assert evaluate(runs["classify"], "--pictures", tmp_path, "--json", scores) == 0
+    out, told = said("evaluate", runs["classify"], "--pictures", tmp_path, "--json", scores)
     assert json.loads(scores.read_text())["corpus"] is None  # they are none of its
-    said = capsys.readouterr()
-    assert said.out.startswith(f"{tmp_path}: {Classifier.load(runs['classify']).origin}\n")
-    assert said.err == (
-        f"minitransformer: skipped: {tmp_path / 'notes.txt'} is in no folder of a class\n"
+    assert out.startswith(f"{tmp_path}: {Classifier.load(runs['classify']).origin}\n")
+    assert (
+        told == f"minitransformer: skipped: {tmp_path / 'notes.txt'} is in no folder of a class\n"
     )
-    rows = {line.split()[0]: line.split()[1:] for line in said.out.splitlines()[-3:]}
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()[-3:]}
     assert {name: row[1] for name, row in rows.items()} == {
         "red": "1.0000",
         "green": "0.0000",
         "blue": "0.5000",
     }
     (tmp_path / "red").rename(tmp_path / "pink")
-    assert evaluate(runs["classify"], "--pictures", tmp_path) == 1
-    assert f"{tmp_path / 'pink'} is no class of the model" in capsys.readouterr().err
-
-
-def test_pictures_that_the_run_does_not_have_are_no_split(runs, capsys):
-    assert evaluate(runs["classify"], "--split", "test") == 1
-    said = capsys.readouterr()
-    assert said == ("", "minitransformer: split='test'; choose 'validation'\n")
+    told = refused("evaluate", runs["classify"], "--pictures", tmp_path)
+    assert f"{tmp_path / 'pink'} is no class of the model" in told

@@ -34,17 +34,15 @@ def pair(tmp_path):
     return write
 
 
-def test_gradcheck_prints_a_row_for_each_case_of_the_table(monkeypatch, capsys):
+def test_gradcheck_prints_a_row_for_each_case_of_the_table(monkeypatch, said):
     cases = CASES[::8]  # test_every_layer.py checks all of them
     monkeypatch.setattr(gradcheck, "CASES", cases)
-    assert main(["gradcheck"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = said("gradcheck").out.splitlines()
     assert lines[0].split() == ["layer", "largest", "error", "tensors", "seconds"]
     for case, line in zip(cases, lines[1:-1], strict=True):
         assert re.fullmatch(re.escape(case.name) + r" +\d\.\de-\d\d +\d+ +\d+\.\d\d", line)
     assert re.fullmatch(rf"{len(cases)} right, 0 wrong, in \d+\.\d s", lines[-1])
-    assert main(["gradcheck", "attention"]) == 0
-    rows = capsys.readouterr().out.splitlines()[1:-1]
+    rows = said("gradcheck", "attention").out.splitlines()[1:-1]
     names = [case.name for case in cases if case.name.startswith("attention")]
     assert [row[: len(name)] for row, name in zip(rows, names, strict=True)] == names
 
@@ -61,16 +59,25 @@ def test_of_ones_own_pair_it_says_what_it_is(gradient, more, status, says, pair,
     assert all(words in out for words in says)
 
 
-def test_what_cannot_be_checked_exits_with_2_and_says_why(pair, capsys):
-    assert main(["gradcheck", pair("dy[9]")]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.startswith("minitransformer gradcheck: backward raised IndexError")
-    assert captured.out == ""
+def test_what_cannot_be_checked_exits_with_2_and_says_why(pair, refused):
+    error = refused("gradcheck", pair("dy[9]"), status=2)
+    assert error.startswith("minitransformer gradcheck: backward raised IndexError")
 
 
-def test_json_holds_what_the_table_shows(pair, capsys):
-    assert main(["gradcheck", pair("2 * dy / len(dy)"), "--json"]) == 1
-    result = json.loads(capsys.readouterr().out)
+@pytest.fixture
+def as_json(capfd):
+    """A function: the exit status of a check, and the JSON that it prints and nothing beside."""
+
+    def checked(*arguments):
+        status = main(["gradcheck", *arguments, "--json"])
+        return status, json.loads(capfd.readouterr().out)
+
+    return checked
+
+
+def test_json_holds_what_the_table_shows(pair, as_json):
+    status, result = as_json(pair("2 * dy / len(dy)"))
+    assert status == 1
     assert result["right"] is False
     (check,) = result["checks"]
     (tensor,) = check["tensors"]
@@ -78,8 +85,7 @@ def test_json_holds_what_the_table_shows(pair, capsys):
     assert tensor["analytic"] == pytest.approx(tensor["numeric"] / 3)
     assert "batch size" in tensor["diagnosis"]
     assert len(tensor["worst_index"]) == 2
-    assert main(["gradcheck", pair("2 * dy.T"), "--json"]) == 1
-    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    (check,) = as_json(pair("2 * dy.T"))[1]["checks"]
     assert check["max_relative_error"] is None  # as it is infinite
     assert "transpose" in check["tensors"][0]["diagnosis"]
 
@@ -95,37 +101,34 @@ def case(name, factor):
 
 @pytest.mark.parametrize(("factors", "status"), [((3, None, 2), 1), ((None, 2), 2)])
 def test_a_layer_that_cannot_be_checked_leaves_the_others_and_is_named(
-    factors, status, monkeypatch, capsys
+    factors, status, monkeypatch, capfd, as_json
 ):
     cases = [case(f"layer {factor}", factor) for factor in factors]
     monkeypatch.setattr(gradcheck, "CASES", cases)
     assert main(["gradcheck"]) == status
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     rows = [line for line in said.out.splitlines() if line.startswith("layer ")]
     assert len(rows) == len(factors)  # the header, and all but one
     assert said.err.startswith("minitransformer gradcheck: layer None: backward raised TypeError")
-    assert main(["gradcheck", "--json"]) == status
-    content = json.loads(capsys.readouterr().out)
-    assert content["right"] == (False if status == 1 else None)
+    found, content = as_json()
+    assert (found, content["right"]) == (status, False if status == 1 else None)
     assert {check["name"]: check["right"] for check in content["checks"]} == {
         f"layer {factor}": {2: True, 3: False}.get(factor) for factor in factors
     }
     monkeypatch.setattr(gradcheck, "CASES", [case("one", None), case("other", None)])
     assert main(["gradcheck"]) == 2
-    assert "one: backward raised" in capsys.readouterr().err
+    assert "one: backward raised" in capfd.readouterr().err
 
 
-def test_json_says_what_could_not_be_checked(capsys):
-    assert main(["gradcheck", "nothing.py:f", "--json"]) == 2
-    result = json.loads(capsys.readouterr().out)
-    assert result == {"right": None, "error": "there is no file nothing.py"}
+def test_json_says_what_could_not_be_checked(as_json):
+    said = {"right": None, "error": "there is no file nothing.py"}
+    assert as_json("nothing.py:f") == (2, said)
 
 
-def test_a_seed_gives_the_same_inputs_again_and_another_seed_gives_others(capsys):
+def test_a_seed_gives_the_same_inputs_again_and_another_seed_gives_others(as_json):
     def checked(seed):
-        assert main(["gradcheck", "linear", "--seed", seed, "--json"]) == 0
-        checks = json.loads(capsys.readouterr().out)["checks"]
-        return [tensor["analytic"] for check in checks for tensor in check["tensors"]]
+        _, result = as_json("linear", "--seed", seed)
+        return [tensor["analytic"] for check in result["checks"] for tensor in check["tensors"]]
 
     assert checked("7") == checked("7") != checked("8")
 
@@ -157,9 +160,9 @@ def test_what_cannot_be_told_exits_with_2_and_says_what_to_change(hidden, capsys
     assert "0 right, 0 wrong, 1 that cannot be told, in" in out
 
 
-def test_json_says_all_that_the_table_says(hidden, capsys):
-    assert main(["gradcheck", hidden, "--json"]) == 2
-    result = json.loads(capsys.readouterr().out)
+def test_json_says_all_that_the_table_says(hidden, as_json):
+    status, result = as_json(hidden)
+    assert status == 2
     (check,) = result["checks"]
     assert result["right"] is check["right"] is None
     assert check["verdict"] == "cannot be told"
@@ -243,12 +246,11 @@ def hostile_file(pair, tmp_path):
 
 
 @pytest.fixture
-def hostile(hostile_file, capfd):
+def hostile(hostile_file, as_json):
     """The exit status for such a file, and what is said of it."""
 
     def answer(*written, flags=("--timeout", "1")):
-        status = main(["gradcheck", hostile_file(*written), "--json", *flags])
-        return status, json.loads(capfd.readouterr().out)
+        return as_json(hostile_file(*written), *flags)
 
     return answer
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from minitransformer.commands.cli import main
 from minitransformer.data.text.labelled import words_of
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.inference.labeller import Labeller
@@ -78,23 +77,20 @@ def test_a_long_sentence_still_has_its_label(runs, said):
 @pytest.mark.parametrize(
     ("old", "new"), [("\tS\n", "\tX\n"), ("\tS\n", "\tV\n"), ("the\tD", "the\tA")]
 )
-def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, tagger, capsys):
+def test_a_text_that_has_other_labels_now_gives_no_scores(old, new, tagger, refused):
     """The same ids would stand for others."""
     path = tagger.parent / "data"
     content = path.read_text(encoding="utf-8")
     path.write_text(content.replace(old, new), encoding="utf-8")
     try:
-        assert main(["evaluate", str(tagger)]) == 1
+        error = refused("evaluate", tagger)
     finally:
         path.write_text(content, encoding="utf-8")
-    shown = capsys.readouterr()
-    assert f"{tagger}: the training data have changed: they are " in shown.err
-    assert shown.out == ""
+    assert f"{tagger}: the training data have changed: they are " in error
 
 
-def test_evaluating_it_gives_a_line_for_each_label(tagger, capsys):
-    assert main(["evaluate", str(tagger)]) == 0
-    shown = capsys.readouterr().out.splitlines()
+def test_evaluating_it_gives_a_line_for_each_label(tagger, said):
+    shown = said("evaluate", tagger).out.splitlines()
     rows = [line.split() for line in shown if line[:2] in ("D ", "N ", "V ", "S ")]
     assert [row[0] for row in rows] == ["D", "N", "S", "V"]
     assert all(row[-1] == "3" for row in rows)

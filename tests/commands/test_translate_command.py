@@ -7,13 +7,13 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from run_files import is_png
 from tiny_translator import captions
 
 from minitransformer.commands.cli import main
 from minitransformer.inference.translator import Translator
 
 GERMAN, ENGLISH = zip(*captions(), strict=True)
-PNG = b"\x89PNG\r\n"
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_attention_of_one_text_is_drawn_into_the_file(translate, tmp_path):
     status, out, error = translate("--attention", path, GERMAN[0])
     assert (status, out) == (0, f"{ENGLISH[0]}\n")
     assert error == f"minitransformer: attention drawn: {path}\n"
-    assert path.read_bytes().startswith(PNG)
+    assert is_png(path)
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["out.png"]
 
 

@@ -51,6 +51,8 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     (f"{NEVER} --n-best 5", 2, "--n-best 5 needs --beam-size 5 or more, and it is 4"),
     ("evaluate RUN --ten-crops", 2, "was trained for translation; leave out --ten-crops$"),
     ("classify none", 2, "the following arguments are required: picture$"),
+    *((f"import {given}", 2, "a .bin of llama2.c goes with --vocabulary FILE")
+      for given in ("a.bin", "a.gguf --vocabulary b")),
     # Values that are none
     ("train toy --epochs many", 2, "argument --epochs: invalid int value: 'many'"),
     *((f"{NEVER} --alpha {value}", 2, f"'{value}' is no number, 0 or more")
@@ -89,6 +91,15 @@ WRONG = [  # what is typed, with RECIPE for the file of RUN; the exit status; wh
     ("train RECIPE --train-source /no.de", 1, "/no.de: No such file or directory"),
     ("train toy --weight-decay 0.1", 1, "='adam'; leave it out, or choose adamw or sgd$"),
     ("evaluate RUN --split tests", 1, "split='tests'; choose 'train' or 'validation'$"),
+    ("compare RUN --split tests", 1, "split='tests'; choose 'train' or 'validation'$"),
+    ("evaluate PICTURES --split test", 1, "split='test'; choose 'validation'$"),
+    ("compare TAGGER --split test", 1, "--split is for runs that translate; leave it out$"),
+    ("compare RUN TAGGER", 1,
+     "was trained for translation and .* for tagging, and their scores cannot be compared$"),
+    ("chat GPT a", 1, "minitransformer generate goes on with texts"),
+    ("chat BERT a", 1, "try it: minitransformer fill "),
+    ("import no/such", 1, "no/such is nothing that is imported; give smollm2, a .gguf"),
+    ("import no/such.gguf", 1, "no/such.gguf: No such file"),
     ("explore TAGGER", 1, "this one is of kind 'tagger'; minitransformer train toy"),
     (f"{SEARCH} --alpha 1000", 1, "alpha=1000.0 makes the length penalty of 40 tokens, the most"),
     ("generate GPT a --temperature -1", 1, "temperature=-1.0 must be"),

@@ -54,6 +54,17 @@ def decoded(array):
     return numbers.reshape(array["shape"])
 
 
+def names_of(model):
+    """The names of its parameters, by which a page is asked for them."""
+    return [name for name, _ in model.named_parameters()]
+
+
+def same_bits(found, model):
+    """Whether arrays that run.mjs has written are a model's parameters, each to the last bit."""
+    pairs = zip(found, model.parameters(), strict=True)
+    return all(decoded(a).tobytes() == p.data.astype(float).tobytes() for a, p in pairs)
+
+
 @cache
 def corpus():
     return toy_corpus()

@@ -4,6 +4,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from minitransformer.data.text.vocabulary import EOS
+from minitransformer.decoding import greedy
 from minitransformer.layers import (
     alibi,
     attention,
@@ -181,3 +183,15 @@ class Watched:
 
         patch.setattr(module, forward, watched)
         patch.setattr(module, backward, watched_backward)
+
+
+def said(model, source):
+    """The ids that greedy search says of a source, the end among them."""
+    (hypothesis,) = greedy(model, np.array([source]))
+    return [*hypothesis.ids, EOS] if hypothesis.finished else [*hypothesis.ids]
+
+
+def log_probabilities(model, source, target):
+    """log p (T, V) of all that may follow at each place of a target."""
+    logits, _ = model.forward(np.array([source]), np.array([target]))
+    return np.log(softmax(logits)[0][0])

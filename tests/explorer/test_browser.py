@@ -1,70 +1,33 @@
-"""The page in a browser, as a person uses it: with a mouse, with keys alone, on a phone.
+"""The page in a browser, as a person uses it: with a mouse, with keys alone, on a phone."""
 
-Whatever a test does, nothing may be written to the console and nothing asked for from elsewhere.
-Needs Chromium and its driver, ``chromium`` and ``chromium-driver`` of Debian.
-"""
-
-import json
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from in_node import corpus, small_model, small_vocabulary
-from in_numpy import Watched
+from in_browser import (
+    CSS,
+    HTML,
+    LESSONS,
+    NO_HTML,
+    PHONE,
+    VIEWS,
+    Keys,
+    sentences,
+    webdriver,
+)
+from in_node import small_model, small_vocabulary
+from in_numpy import Watched, log_probabilities, said
 from test_learning import learned
-from waiting import HANGS
 
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
-from minitransformer.decoding import greedy
 from minitransformer.explorer.page import Origin, Own, explorer_page
-from minitransformer.layers.softmax import softmax
 from minitransformer.version import __version__
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="there is no selenium")
-wait = pytest.importorskip("selenium.webdriver.support.wait")
-Keys = webdriver.Keys
-DRIVER, BROWSER = shutil.which("chromedriver"), shutil.which("chromium")
-pytestmark = pytest.mark.skipif(
-    not (DRIVER and BROWSER), reason="there is no chromium with its chromedriver"
-)
-
 ROOT = Path(__file__).parents[2]
-LESSONS = {f"{number:02}": f"lessons/{number:02}.html" for number in range(12)}
-HTML = "<b>fett</b><img src=x onerror=alert(1)></script>"
-CSS = "css selector"
-PHONE = 390  # pixels
-STILL = "--force-prefers-reduced-motion"  # a piece that is still appearing is no text yet
-TEXTS = """
-return [...document.querySelectorAll(arguments[0])].map((element) =>
-  element.getClientRects().length ? (element.innerText ?? element.textContent).trim() : "");
-"""  # all that is seen, at once: a table has hundreds of cells
+DETAILS = ["attention&drawn=matrix", "next&box=decoder.1.cross"]
 ALL_SEEN = "main > :not(.unseen)"
-VIEWS = ["next", "attention", "gradients", "learn"]
-WHILE_LEARNING = """
-const [script, done] = arguments;
-const then = new Function("count", script);
-const counts = [];
-let frames = 0;
-const tick = () => requestAnimationFrame(() => ((frames += 1), tick()));
-tick();
-const observer = new MutationObserver(() => {
-  const count = document.querySelectorAll(".readings li").length;
-  if (count !== counts.at(-1)) {
-    counts.push(count);
-    then(count);
-  }
-});
-observer.observe(document.getElementById("lesson"), { childList: true });
-document.getElementById("teach").click();
-const wait = () => setTimeout(() => {
-  const goes_on = document.getElementById("stop").getAttribute("aria-disabled") === "false";
-  return goes_on ? wait() : (observer.disconnect(), done({ counts, frames }));
-});
-wait();
-"""  # as the curve grows: how many points it has had, and how often the page was drawn
 STOP_AT_THE_FIRST_CHANGE = """
 new MutationObserver((_, observer) => {
   if (document.querySelector(".changes li")) {
@@ -75,139 +38,31 @@ new MutationObserver((_, observer) => {
 """
 
 
-class Page:
-    """A page in the browser; `selector` is one of CSS."""
-
-    def __init__(self, driver, path):
-        self.driver, self.address = driver, path.as_uri()
-
-    def open(self, fragment="#example=1"):
-        self.driver.get("about:blank")  # or another fragment would be no other page
-        self.driver.get(self.address + fragment)
-        assert self.run("return document.documentElement.dataset.ready") == "yes"
-
-    def run(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
-
-    def all(self, selector):
-        return self.driver.find_elements(CSS, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(CSS, selector)
-
-    def until(self, selector):
-        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.all(selector))
-
-    def until_run(self, script):
-        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.run(script))
-
-    def click(self, selector):
-        self.one(selector).click()
-
-    def texts(self, selector):
-        return self.run(TEXTS, selector)
-
-    def press(self, *keys):
-        webdriver.ActionChains(self.driver).send_keys(*keys).perform()
-
-    def focused(self):
-        return self.driver.switch_to.active_element.get_attribute("id")
-
-    def tab_to(self, identity):
-        for _ in range(40):
-            if self.focused() == identity:
-                return
-            self.press(Keys.TAB)
-        raise AssertionError(f"the tab key does not reach {identity}")
-
-    def translate(self, text):
-        box = self.one("#text")
-        box.clear()
-        self.run("arguments[0].value = arguments[1]", box, text)  # at once, and any character
-        self.click("#translate")
-
-    def teach(self, script=""):
-        """Learn to the end. The script is run with `count`, how many points the curve has."""
-        self.driver.set_script_timeout(HANGS)
-        return self.driver.execute_async_script(WHILE_LEARNING, script)
-
-    def touch(self, selector):
-        self.run("arguments[0].scrollIntoView({ block: 'center' })", self.one(selector))
-        x, y = self.run(
-            """const { left, top, width, height } = arguments[0].getBoundingClientRect();
-               return [left + width / 2, top + height / 2]""",
-            self.one(selector),
-        )
-        points = [{"x": x, "y": y}]
-        for kind, touched in (("touchStart", points), ("touchEnd", [])):
-            self.driver.execute_cdp_cmd(
-                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": touched}
-            )
-
-    def be_wide(self, width):
-        size = dict(width=width, height=900, deviceScaleFactor=1, mobile=width <= PHONE)
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-
-
-def sentences():
-    return [german for german, _ in corpus()["validation"][:4]]
-
-
 @pytest.fixture(scope="module")
-def driver():
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    # Containers have no sandbox of their own, and little shared memory.
-    contained = "--no-sandbox", "--disable-dev-shm-usage"
-    for option in ("--headless=new", "--disable-gpu", "--lang=en", STILL, *contained):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
-def model():
-    return small_model(small_vocabulary(), norm="pre")
-
-
-@pytest.fixture(scope="module")
-def path(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("page") / "explorer.html"
-    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), ("de", "en"), LESSONS))
-    return path
+def content(model):
+    return explorer_page(model, small_vocabulary(), sentences(), ("de", "en"), LESSONS)
 
 
 @pytest.fixture
-def page(driver, path):
-    page = Page(driver, path)
-    page.be_wide(1400)
-    yield page
-    assert [entry["message"] for entry in driver.get_log("browser")] == []
-    assert requests(driver) <= {"file", "data", "blob", "about"}
+def page(content, in_chromium):
+    return in_chromium(content)
 
 
-def requests(driver):
-    """The schemes of all addresses that were asked for."""
-    events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [e["params"]["request"]["url"] for e in events if e["method"].endswith("WillBeSent")]
-    return {url.split(":")[0] for url in sent}
+def source_of(text):
+    return [*small_vocabulary().encode(text), EOS]
 
 
-def greedy_translation(model, text):
-    vocabulary = small_vocabulary()
-    (hypothesis,) = greedy(model, np.array([[*vocabulary.encode(text), EOS]]))
-    return vocabulary.decode(hypothesis.ids)
+def translation(model, text):
+    return small_vocabulary().decode(said(model, source_of(text)))
 
 
 def test_what_is_typed_is_translated_as_the_package_does(page, model):
     page.open()
-    assert page.one("#sentence").text == greedy_translation(model, sentences()[0])
+    assert page.one("#sentence").text == translation(model, sentences()[0])
     box = page.one("#text")
     box.clear()
     box.send_keys(sentences()[1], Keys.ENTER)
-    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
+    assert page.one("#sentence").text == translation(model, sentences()[1])
     assert page.texts("#source li")[-1] == "‹end›"
 
 
@@ -228,7 +83,7 @@ def test_the_translation_goes_on_from_pieces_that_are_chosen_and_back_one_by_one
     assert page.all("#undo") == []
     page.click("#candidate-3")
     page.translate(sentences()[1])
-    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
+    assert page.one("#sentence").text == translation(model, sentences()[1])
 
 
 def test_bars_are_as_long_as_the_root_of_how_likely_a_piece_is_and_the_page_says_so(page):
@@ -258,7 +113,7 @@ def test_a_head_is_switched_off_and_the_page_says_what_that_changed(page):
     before, after, difference = numbers_in(page.texts(".changed p")[-1])
     assert difference == pytest.approx(after - before, abs=1e-9)
     assert difference != 0
-    assert page.one("#switch-1").get_attribute("aria-checked") == "false"
+    assert not page.is_checked("#switch-1")
     assert page.one("[id='box-decoder.1.cross'] text").text == "Cross-attention (−1)"
     page.click("#heads-0")
     assert page.all(".off > .lines") == []
@@ -302,24 +157,19 @@ def numbers_in(text):
 
 def test_what_is_no_text_has_the_same_words_in_a_box(page):
     page.open("#example=1&box=logits")
-    page.run("document.getElementById('numbers').focus()")
-    page.press(Keys.ARROW_RIGHT)
-    assert "· ‹unknown›:" in page.one("#view-shown .readout").text
+    assert "· ‹unknown›:" in page.number(Keys.ARROW_RIGHT)
 
 
 @pytest.mark.parametrize("head", [1, 2])
 def test_the_matrix_of_a_head_is_that_of_the_package(page, model, monkeypatch, head):
-    source = [*small_vocabulary().encode(sentences()[0]), EOS]
-    request = dict(source=source, target=[BOS], position=0, piece=EOS, off=[])
+    request = dict(source=source_of(sentences()[0]), target=[BOS], position=0, piece=EOS, off=[])
     weights = Watched(monkeypatch, model, request).states["weights"][0]  # (H, S, S)
     page.open(f"#example=1&view=attention&attention=encoder&layer=1&head={head}&drawn=matrix")
     shown = [float(text) for text in page.texts("table.matrix tbody td")]
     assert shown == pytest.approx(weights[head - 1].ravel(), abs=0.0051)
     page.open(f"#example=1&view=attention&head={head}&box=encoder.0.self")
     page.click("[id='parts-encoder.0.self.weights']")
-    page.run("document.getElementById('numbers').focus()")
-    page.press(Keys.ARROW_RIGHT)
-    found = page.one(".readout").text.split(": ")[-1]
+    found = page.number(Keys.ARROW_RIGHT).split(": ")[-1]
     assert float(found) == pytest.approx(weights[head - 1][0, 1], abs=0.0051)
 
 
@@ -392,7 +242,7 @@ def test_every_box_opens_with_its_numbers_its_gradient_and_its_lesson(page):
     names = [box.get_attribute("id") for box in page.all("g.box")]
     assert len(names) == 2 * 2 + 4 * 3 + 6 * 3 + 2 + 2
     for name in names:
-        page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", name)
+        page.click_on(name)
         assert page.all("canvas#numbers"), name
         assert bool(page.all("canvas#gradient")) == (name != "box-probabilities"), name
         assert re.match(r"lessons/\d\d\.html$", page.one(".facts a").get_dom_attribute("href"))
@@ -403,7 +253,9 @@ def test_every_box_opens_with_its_numbers_its_gradient_and_its_lesson(page):
 
 def test_the_letters_of_a_shape_are_its_sizes(page, model):
     c = model.config
+    page.open()
     sizes = dict(H=c.num_heads, K=c.d_model // c.num_heads, F=c.d_ff)
+    sizes |= dict(S=len(page.all("#source li")), T=len(page.all("#steps button")))
     for part, letters in {
         "decoder.0.cross.query": "(H, T, K)",
         "decoder.0.cross.key": "(H, S, K)",
@@ -412,20 +264,17 @@ def test_the_letters_of_a_shape_are_its_sizes(page, model):
         "encoder.0.self.weights": "(H, S, S)",
         "encoder.0.feed_forward.relu": "(S, F)",
     }.items():
-        page.open(f"#example=1&box={part.rpartition('.')[0]}")
+        page.click_on(f"box-{part.rpartition('.')[0]}")
         page.click(f"[id='parts-{part}']")
-        sizes |= dict(S=len(page.all("#source li")), T=len(page.all("#steps button")))
         expected = ", ".join(str(sizes[letter]) for letter in re.findall(r"\w", letters))
         assert page.one(".facts dd").text.startswith(f"{letters} = ({expected})"), part
 
 
 def test_a_number_of_a_box_is_read_with_the_arrow_keys(page, model):
     page.open("#example=1&box=source.embedding")
-    page.run("document.getElementById('numbers').focus()")
-    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN)
+    found = page.number(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN).split(": ")[-1]
     (piece, *_) = small_vocabulary().encode(sentences()[0])[1:]
     expected = model.source_embedding.weight.data[piece, 2] * np.sqrt(model.config.d_model)
-    found = page.one(".readout").text.split(": ")[-1]
     assert float(found.replace("−", "-")) == pytest.approx(expected, rel=0.01, abs=0.01)
 
 
@@ -442,15 +291,15 @@ def test_it_is_light_or_dark(page):
     light = page.one("body").value_of_css_property("background-color")
     page.click("#theme")
     assert page.one("body").value_of_css_property("background-color") != light
-    assert page.one("#theme").get_attribute("aria-checked") == "true"
+    assert page.is_checked("#theme")
 
 
 @pytest.mark.parametrize("language", ["de", pytest.param("en", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("view", [*VIEWS, "attention&drawn=matrix", "next&box=decoder.1.cross"])
+@pytest.mark.parametrize("view", VIEWS + DETAILS)
 def test_on_a_phone_nothing_is_wider_than_the_screen(page, view, language):
     page.be_wide(PHONE)
     page.open(f"#example=3&language={language}&view={view}")
-    assert page.run("return document.documentElement.scrollWidth") == PHONE
+    assert page.width() == PHONE
 
 
 def test_keys_alone_are_enough(page):
@@ -461,7 +310,7 @@ def test_keys_alone_are_enough(page):
     page.tab_to("steps-1")
     page.press(Keys.ARROW_RIGHT)
     assert page.focused() == "steps-2"
-    assert page.one("#steps-2").get_attribute("aria-checked") == "true"
+    assert page.is_checked("#steps-2")
     page.tab_to("box-source.embedding")
     page.press(Keys.ARROW_UP, Keys.ENTER)
     assert page.focused() == "box-title"
@@ -503,19 +352,17 @@ def test_any_text_is_read_and_shown_as_text(page, text, note):
     assert page.all("#steps button")
     for view in VIEWS:
         page.click(f"#view-{view}")
-        assert page.all("main img, main b, main script") == []
+        assert page.all(NO_HTML) == []
 
 
-def test_pieces_that_are_html_are_shown_as_text(driver, page, tmp_path):
+def test_pieces_that_are_html_are_shown_as_text(in_chromium):
     words = [HTML, "<!--", "</script>", "&lt;", "{{model}}"]
     hostile = Vocabulary.train([" ".join(words)] * 5, 100)
-    path = tmp_path / "page.html"
-    path.write_bytes(explorer_page(small_model(hostile), hostile, words))
-    other = Page(driver, path)
+    page = in_chromium(explorer_page(small_model(hostile), hostile, words))
     for view in VIEWS:
-        other.open(f"#example=1&view={view}")
-        assert "".join(other.texts("#source li")).startswith("<b>fett</b><img")
-        assert other.all("main img, main b, main script") == []
+        page.open(f"#example=1&view={view}")
+        assert "".join(page.texts("#source li")).startswith("<b>fett</b><img")
+        assert page.all(NO_HTML) == []
     assert UNK not in hostile.encode(HTML)
 
 
@@ -586,7 +433,7 @@ def test_a_link_opens_exactly_what_was_seen(page, last):
     page.click("#steps-3")
     page.click("#theme")
     page.click("#language option[value=de]")
-    page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", last)
+    page.click_on(last)
     if last.startswith("box"):
         page.click("[id='parts-decoder.1.cross.weights']")
         page.click("#box-head-0")
@@ -618,7 +465,7 @@ def test_the_back_button_closes_a_box_and_goes_back_to_the_view_before(page):
     page.driver.back()
     page.until("#candidate-0")
     assert page.run("return document.documentElement.lang") == "de"
-    assert page.one("#steps-2").get_attribute("aria-checked") == "true"
+    assert page.is_checked("#steps-2")
     page.driver.forward()
     page.until("[id^=flow-]")
 
@@ -656,7 +503,7 @@ def test_after_the_tour_the_focus_is_where_it_was(page):
     assert page.focused() == "start-tour"  # on a first visit it was nowhere
     page.open("#example=1")
     page.tab_to("steps-1")
-    page.run("document.getElementById('start-tour').click()")
+    page.click_on("start-tour")
     page.click("#tour-skip")
     assert page.focused() == "steps-1"
 
@@ -665,16 +512,11 @@ def test_it_opens_on_the_step_of_all_examples_at_which_the_model_is_least_sure(p
     page.open("#language=en")
     entropies = {}
     for i, text in enumerate(sentences()):
-        source = [*small_vocabulary().encode(text), EOS]
-        (hypothesis,) = greedy(model, np.array([source]))
-        ids = [BOS, *hypothesis.ids][: len(hypothesis.ids) + hypothesis.finished]
-        z = model.forward(np.array([source]), np.array([ids]))[0][0]  # (T, V)
-        p = np.exp(z - z.max(axis=-1, keepdims=True))
-        p /= p.sum(axis=-1, keepdims=True)
-        entropies |= {(i, t): -(row * np.log(row)).sum() for t, row in enumerate(p)}
+        log_p = after_each(model, text, said(model, source_of(text)))
+        entropies |= {(i, t): -(np.exp(row) * row).sum() for t, row in enumerate(log_p)}
     example, step = max(entropies, key=entropies.get)
     assert page.one("#text").get_attribute("value") == sentences()[example]
-    assert page.one(f"#steps-{step}").get_attribute("aria-checked") == "true"
+    assert page.is_checked(f"#steps-{step}")
     assert (example, step) != (0, 1)  # where it opened without a reason
 
 
@@ -723,7 +565,7 @@ return Array.from(document.querySelectorAll("button, select, input, summary, dd 
 """
 
 
-@pytest.mark.parametrize("view", [*VIEWS, "attention&drawn=matrix", "next&box=decoder.1.cross"])
+@pytest.mark.parametrize("view", VIEWS + DETAILS)
 def test_on_a_phone_all_that_one_touches_has_24_pixels_each_way(page, view):
     page.be_wide(PHONE)
     page.open(f"#example=3&view={view}")
@@ -735,7 +577,7 @@ def test_on_a_phone_a_box_that_is_closed_leaves_the_page_where_it_was(page):
     page.open("#example=1&view=next")
     page.run("document.getElementById('box-source.embedding').scrollIntoView()")
     before = page.run("return scrollY")
-    page.run("document.getElementById('box-source.embedding').dispatchEvent(new Event('click'))")
+    page.click_on("box-source.embedding")
     assert page.run("return scrollY") < before  # up to what is in it
     page.click("#close")
     assert page.run("return scrollY") == before > 0
@@ -799,11 +641,11 @@ def test_after_the_tour_the_view_is_as_before_or_the_one_that_was_chosen_since(p
     page.click("#start-tour")
     for _ in range(5):
         page.click("#tour-next")
-    assert page.one("#view-learn").get_attribute("aria-checked") == "true"
+    assert page.is_checked("#view-learn")
     if chosen:
         page.click(f"#view-{chosen}")
     page.click("#tour-skip")
-    assert page.one(f"#view-{view}").get_attribute("aria-checked") == "true"
+    assert page.is_checked(f"#view-{view}")
 
 
 def test_who_switches_a_head_off_on_the_tour_stays_where_it_looks(page):
@@ -871,52 +713,39 @@ def test_where_a_browser_keeps_nothing_the_page_works(page):
         page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
-def test_what_is_no_code_of_a_language_is_shown_as_it_is(driver, page, model, tmp_path):
-    path = tmp_path / "page.html"
-    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), ("<b>", "toki_pona!")))
-    other = Page(driver, path)
-    other.open()
-    assert "from <b> into toki_pona!" in other.one("header").text
+def test_what_is_no_code_of_a_language_is_shown_as_it_is(model, vocabulary, in_chromium):
+    page = in_chromium(explorer_page(model, vocabulary, sentences(), ("<b>", "toki_pona!")))
+    page.open()
+    assert "from <b> into toki_pona!" in page.one("header").text
 
 
 def test_a_post_norm_model_without_examples_begins_with_a_sentence_that_is_typed(
-    driver, page, tmp_path
+    vocabulary, in_chromium
 ):
-    vocabulary = small_vocabulary()
-    path = tmp_path / "page.html"
-    path.write_bytes(explorer_page(small_model(vocabulary, norm="post"), vocabulary))
-    post_norm = Page(driver, path)
-    post_norm.open("#view=gradients")
-    assert post_norm.all("#steps") == []
-    post_norm.translate(sentences()[0])
-    assert len(post_norm.all("[id^=flow-]")) == 10
-    assert post_norm.all("[id='box-decoder.norm']") == []
+    page = in_chromium(explorer_page(small_model(vocabulary, norm="post"), vocabulary))
+    page.open("#view=gradients")
+    assert page.all("#steps") == []
+    page.translate(sentences()[0])
+    assert len(page.all("[id^=flow-]")) == 10
+    assert page.all("[id='box-decoder.norm']") == []
 
 
-def said(model, text):
-    """The ids that greedy search says, the end among them."""
-    (hypothesis,) = greedy(model, np.array([[*small_vocabulary().encode(text), EOS]]))
-    return [*hypothesis.ids, EOS] if hypothesis.finished else [*hypothesis.ids]
-
-
-def log_probabilities(model, text, ids):
-    """log p (T, V) of all that may follow at each place of a translation."""
-    source = [*small_vocabulary().encode(text), EOS]
-    logits, _ = model.forward(np.array([source]), np.array([[BOS, *ids[:-1]]]))
-    return np.log(softmax(logits)[0][0])
+def after_each(model, text, ids):
+    """log p (T, V) of all that may stand in place of each of these ids in a translation."""
+    return log_probabilities(model, source_of(text), [BOS, *ids[:-1]])
 
 
 def lesson(model, text, *, number=None, wanted=None):
     """A request to learn the candidate of this number in place of the second piece; or a text."""
-    options = dict(optimizer="adam", learning_rate=0.01, steps=12)
-    source = [*small_vocabulary().encode(text), EOS]
+    source = source_of(text)
+    options = dict(source=source, optimizer="adam", learning_rate=0.01, steps=12)
     if wanted:
-        return options | dict(source=source, pieces=[*small_vocabulary().encode(wanted), EOS])
-    first, *_ = said(model, text)
-    log_p = log_probabilities(model, text, [first, EOS])[1]
+        return options | dict(pieces=source_of(wanted))
+    first, *_ = said(model, source)
+    log_p = log_probabilities(model, source, [BOS, first])[1]
     log_p[[PAD, BOS]] = -np.inf  # never said
     piece = int(np.argsort(-log_p)[number])
-    return options | dict(source=source, target=[BOS, first], position=1, piece=piece)
+    return options | dict(target=[BOS, first], position=1, piece=piece)
 
 
 def after_learning(*requests):
@@ -951,11 +780,8 @@ def test_a_chosen_piece_is_learned_as_the_package_learns_it(page, model):
     assert losses[-1] < losses[0] / 2
     assert observed["counts"] == list(range(1, 14))  # each was seen, and the page was drawn between
     assert observed["frames"] > 0
-    assert (
-        page.texts("#lesson p")[1]
-        .split("“")[-1]
-        .startswith(greedy_translation(after, sentences()[0]))
-    )
+    now_said = page.texts("#lesson p")[1].split("“")[-1]
+    assert now_said.startswith(translation(after, sentences()[0]))
 
 
 def test_what_is_shown_is_of_the_model_that_has_learned(page, model):
@@ -963,7 +789,7 @@ def test_what_is_shown_is_of_the_model_that_has_learned(page, model):
     request = lesson(model, sentences()[0], number=4)
     (loss, *_), after = after_learning(request)
     ids = [request["target"][1], request["piece"]]
-    piece = np.exp(log_probabilities(after, sentences()[0], ids)[1, request["piece"]])
+    piece = np.exp(after_each(after, sentences()[0], ids)[1, request["piece"]])
     shown = page.one("#steps .chosen").get_attribute("aria-label")
     assert numbers(shown)[-1] == pytest.approx(100 * piece, rel=0.05)
     assert piece > 10 * np.exp(-loss)
@@ -995,23 +821,22 @@ def test_a_sentence_is_learned_by_keys_alone(page, model):
     assert page.focused() == "teach"
     losses, after = after_learning(lesson(model, sentences()[1], wanted=wanted))
     assert curve(page) == pytest.approx(np.exp(-np.array(losses)), abs=0.0005)
-    assert page.one("#sentence").text == greedy_translation(after, sentences()[1])
+    assert page.one("#sentence").text == translation(after, sentences()[1])
     assert page.texts("#live-learned") == page.texts("#outcome")
     page.tab_to("undo_learning")
     page.press(Keys.ENTER)
     assert page.focused() == "view-learn"
-    assert page.one("#sentence").text == greedy_translation(model, sentences()[1])
+    assert page.one("#sentence").text == translation(model, sentences()[1])
 
 
 def expected_changes(before, after, taught, asked):
     """(text, verdict, log p before, log p after) of sentences, with what is asked of each."""
     rows = []
-    brought = set(taught) - set(said(before, sentences()[0]))
+    brought = set(taught) - set(said(before, source_of(sentences()[0])))
     for text, ids in asked.items():
-        was, now = said(before, text), said(after, text)
+        was, now = (said(model, source_of(text)) for model in (before, after))
         values = [
-            log_probabilities(model, text, ids)[range(len(ids)), ids].sum()
-            for model in (before, after)
+            after_each(model, text, ids)[range(len(ids)), ids].sum() for model in (before, after)
         ]
         if (was == ids) != (now == ids):
             verdict = "took over" if brought & set(now) - set(was) else "forgotten"
@@ -1035,7 +860,7 @@ def test_what_else_has_changed_is_what_the_package_says_of_it(page, model):
     teach_second_piece(page, 2)
     request = lesson(model, first, number=2)
     _, after = after_learning(request)
-    asked = {text: said(model, text) for text in others}
+    asked = {text: said(model, source_of(text)) for text in others}
     rows = expected_changes(model, after, [request["piece"]], asked)
     assert changes_shown(page) == [pytest.approx(row, abs=6e-4) for row in rows]
     verdicts = [verdict for _, verdict, *_ in rows]
@@ -1057,10 +882,10 @@ def test_no_sentence_at_all_is_not_learned(page):
 def test_a_note_is_of_what_was_done_last(page):
     page.open("#example=1&step=2")
     page.translate("  ")
-    assert page.one("#live").get_attribute("textContent") == page.one(".note").text != ""
+    assert page.content("#live") == page.one(".note").text != ""
     page.click("#candidate-3")
     assert page.one(".note").text == ""
-    assert page.one("#live").get_attribute("textContent") == page.one("#sentence").text
+    assert page.content("#live") == page.one("#sentence").text
 
 
 def test_a_box_that_is_closed_while_it_learns_leads_back_one_place(page):
@@ -1069,7 +894,7 @@ def test_a_box_that_is_closed_while_it_learns_leads_back_one_place(page):
     page.click("#view-learn")
     page.click("#num_steps-40")
     page.click("#teach")
-    page.run("document.getElementById('box-logits').dispatchEvent(new Event('click'))")
+    page.click_on("box-logits")
     page.press(Keys.ESCAPE)
     page.until("#learned .changed")
     page.until("#stop[aria-disabled=true]")
@@ -1150,7 +975,7 @@ def test_each_optimizer_has_a_rate_of_its_own(page, model, optimizer, rate):
     page.click(f"#optimizer-{optimizer}")
     page.click("#num_steps-4")
     if optimizer == "sgd":
-        assert page.one("[id='rate-0.01']").get_attribute("aria-checked") == "true"
+        assert page.is_checked("[id='rate-0.01']")
         page.click("[id='rate-0.1']")
     page.teach()
     options = dict(optimizer=optimizer, steps=4, learning_rate=rate)
@@ -1173,10 +998,7 @@ def test_what_it_cannot_read_of_a_sentence_to_learn_it_says(page):
     page.click("#teaching-sentence")
     assert page.one("#wanted").get_attribute("value") == page.one("#sentence").text
     for text, note in {"The 🐕.": "🐕", "dog " * 50: "39 pieces at most", "": ""}.items():
-        box = page.one("#wanted")
-        box.clear()
-        page.run("arguments[0].value = arguments[1]", box, text)
-        page.run("arguments[0].dispatchEvent(new Event('input'))", box)
+        page.write("#wanted", text)
         assert note in page.one("#wanted-note").text
         assert bool(note) == bool(page.one("#wanted-note").text)
         page.teach()
@@ -1194,23 +1016,21 @@ def test_what_was_learned_fits_a_phone_and_is_told_in_three_languages(page, kind
         page.click(f"#language option[value={language}]")
         assert page.one("#outcome").text.startswith(told)
         assert len({tab.rect["y"] for tab in page.all("#views button")}) == 1  # in one row
-        assert page.run("return document.documentElement.scrollWidth") == PHONE
+        assert page.width() == PHONE
 
 
 OWN = Own("mine.py", {"relu": f"def relu(x):  # {HTML}", "linear_backward": "..."}, 12, 3, HTML)
 LEARNED = ["Der", "Hund", "ist", "müde"]
 
 
-@pytest.fixture(scope="module")
-def of_a_run(model, tmp_path_factory):
-    """The path of a page that knows of a training, and of a learner's functions."""
-    path = tmp_path_factory.mktemp("page") / "explorer.html"
+@pytest.fixture
+def of_a_run(model, vocabulary, in_chromium):
+    """A page that knows of a training, and of a learner's functions."""
     origin = Origin("toy", label_smoothing=0.1, words=LEARNED, own=OWN)
-    path.write_bytes(explorer_page(model, small_vocabulary(), sentences(), origin=origin))
-    return path
+    return in_chromium(explorer_page(model, vocabulary, sentences(), origin=origin))
 
 
-def test_the_foot_says_what_made_the_page_and_of_which_model(page, driver, of_a_run, model):
+def test_the_foot_says_what_made_the_page_and_of_which_model(page, of_a_run, model):
     page.open()
     foot = page.one("#foot").text
     assert f"minitransformer {__version__}." in foot
@@ -1218,70 +1038,66 @@ def test_the_foot_says_what_made_the_page_and_of_which_model(page, driver, of_a_
     assert f"{count} parameters" in foot
     assert "minitransformer explore RUN" in foot
     assert "toy corpus" not in foot
-    other = Page(driver, of_a_run)
     for language, words in {"en": "toy corpus", "zh": "玩具语料", "de": "Spielkorpus"}.items():
-        other.open(f"#language={language}")
-        assert words in other.one("#foot").text
+        of_a_run.open(f"#language={language}")
+        assert words in of_a_run.one("#foot").text
 
 
-def test_it_says_why_a_sure_step_is_not_quite_sure(page, driver, of_a_run):
+def test_it_says_why_a_sure_step_is_not_quite_sure(page, of_a_run):
     page.open()
     assert page.all("#ceiling") == []  # of the training nothing is known
-    other = Page(driver, of_a_run)
-    other.open()
+    of_a_run.open()
     most = 1 - 0.1 + 0.1 / len(small_vocabulary())
-    assert f"shows about {100 * most:.0f} %" in other.one("#ceiling").text
-    assert f"each other one {100 * 0.1 / 400:.2g}" in other.one("#ceiling").text
-    other.click("#view-learn")
-    other.teach()
-    other.click("#view-next")
-    assert other.all("#ceiling") == []  # what was taught here may be surer
+    assert f"shows about {100 * most:.0f} %" in of_a_run.one("#ceiling").text
+    assert f"each other one {100 * 0.1 / 400:.2g}" in of_a_run.one("#ceiling").text
+    of_a_run.click("#view-learn")
+    of_a_run.teach()
+    of_a_run.click("#view-next")
+    assert of_a_run.all("#ceiling") == []  # what was taught here may be surer
 
 
-def test_words_that_the_training_had_not_are_marked(page, driver, of_a_run):
-    other = Page(driver, of_a_run)
-    other.open()
-    other.translate("Der Hund, müde, hund.")
-    assert "has these words: hund." in other.one(".note").text
-    assert "hund" in other.one("#live").get_attribute("textContent")
-    marked = other.texts("#source .never-seen")
+def test_words_that_the_training_had_not_are_marked(page, of_a_run):
+    of_a_run.open()
+    of_a_run.translate("Der Hund, müde, hund.")
+    assert "has these words: hund." in of_a_run.one(".note").text
+    assert "hund" in of_a_run.content("#live")
+    marked = of_a_run.texts("#source .never-seen")
     assert "".join(marked) == "hund"
-    assert "".join(other.texts("#source li")).endswith("hund.‹end›")
-    assert all(chip.is_displayed() for chip in other.all("#source li"))
-    other.translate("hund 🐕")
-    assert other.one(".note").text.endswith(": 🐕")  # and no sentence runs on from there
-    other.translate("hund katze " * 50)
-    assert "has these words: hund, katze." in other.one(".note").text
-    assert other.texts("#source li")[-1] == "‹end›" not in other.texts("#source .never-seen")
-    other.translate("Der Hund ist müde.")
-    assert other.one(".note").text == ""
-    assert other.all("#source .never-seen") == []
+    assert "".join(of_a_run.texts("#source li")).endswith("hund.‹end›")
+    assert all(chip.is_displayed() for chip in of_a_run.all("#source li"))
+    of_a_run.translate("hund 🐕")
+    assert of_a_run.one(".note").text.endswith(": 🐕")  # and no sentence runs on from there
+    of_a_run.translate("hund katze " * 50)
+    assert "has these words: hund, katze." in of_a_run.one(".note").text
+    assert of_a_run.texts("#source li")[-1] == "‹end›" not in of_a_run.texts("#source .never-seen")
+    of_a_run.translate("Der Hund ist müde.")
+    assert of_a_run.one(".note").text == ""
+    assert of_a_run.all("#source .never-seen") == []
     page.open()  # which has no words of its training
     page.translate("Hallo hund")
     assert page.all("#source .never-seen") == []
 
 
-def test_a_box_shows_what_a_learner_wrote_for_it(page, driver, of_a_run):
-    other = Page(driver, of_a_run)
-    other.open("#example=1&box=encoder.0.feed_forward&part=encoder.0.feed_forward.relu")
-    other.click("#own-code summary")
-    assert other.one("#own-code pre").text == OWN.sources["relu"]
-    other.open("#example=1&box=logits")
-    other.click("#own-code summary")
-    assert other.one("#own-code pre").text == OWN.sources["linear_backward"]
-    other.open("#example=1&box=source.embedding")
-    assert other.all("#own-code") == []
-    assert "Of 12 sentences the learner’s translated 3 otherwise." in other.one("#foot").text
+def test_a_box_shows_what_a_learner_wrote_for_it(of_a_run):
+    of_a_run.open("#example=1&box=encoder.0.feed_forward&part=encoder.0.feed_forward.relu")
+    of_a_run.click("#own-code summary")
+    assert of_a_run.one("#own-code pre").text == OWN.sources["relu"]
+    of_a_run.open("#example=1&box=logits")
+    of_a_run.click("#own-code summary")
+    assert of_a_run.one("#own-code pre").text == OWN.sources["linear_backward"]
+    of_a_run.open("#example=1&box=source.embedding")
+    assert of_a_run.all("#own-code") == []
+    assert "Of 12 sentences the learner’s translated 3 otherwise." in of_a_run.one("#foot").text
 
 
-def test_without_sentences_nothing_is_said_of_how_many_a_learner_translates(page, model, tmp_path):
-    path = tmp_path / "page.html"
+def test_without_sentences_nothing_is_said_of_how_many_a_learner_translates(
+    model, vocabulary, in_chromium
+):
     origin = Origin(own=replace(OWN, compared=0, differ=0))
-    path.write_bytes(explorer_page(model, small_vocabulary(), origin=origin))
-    other = Page(page.driver, path)
-    other.open("#")
-    assert "mine.py" in other.one("#foot").text
-    assert "0 sentences" not in other.one("#foot").text
-    other.click("#certificate summary")
-    assert other.one("#certificate pre").text == HTML
-    assert other.all("body img, body b") == []
+    page = in_chromium(explorer_page(model, vocabulary, origin=origin))
+    page.open("#")
+    assert "mine.py" in page.one("#foot").text
+    assert "0 sentences" not in page.one("#foot").text
+    page.click("#certificate summary")
+    assert page.one("#certificate pre").text == HTML
+    assert page.all("body img, body b") == []

@@ -1,12 +1,9 @@
-"""A page in which a worker computes: it does what others do, and answers meanwhile.
-
-As in ``test_browser.py``, which has the browser, nothing may be written to the console and nothing
-asked for from elsewhere.
-"""
+"""A page in which a worker computes: it does what others do, and answers meanwhile."""
 
 from itertools import pairwise
 
 import pytest
+from in_browser import Keys, Page, sentences
 from in_node import masked_vocabulary, small_model, small_vocabulary
 from test_texts import characters
 
@@ -14,8 +11,6 @@ from minitransformer.explorer import page as pages
 from minitransformer.explorer import stored
 from minitransformer.explorer.page import explorer_page
 
-browser = pytest.importorskip("test_browser")
-Keys, driver, pytestmark = browser.Keys, browser.driver, browser.pytestmark
 # What is shown at each place, and what the address says.
 SHOWN = """
 const ids = ["input", "learned", "epochs", "source", "translation", "architecture", "views",
@@ -24,16 +19,11 @@ return [location.hash, ...ids.map((id) => document.getElementById(id)?.innerText
 """
 
 
-class Settled(browser.Page):
+class Settled(Page):
     """A page whose worker has come to its end, whatever was asked of it."""
 
-    def __init__(self, driver, path):
-        super().__init__(driver, path)
-        self.path = path
-
     def open(self, fragment="#example=1"):
-        self.driver.get("about:blank")
-        self.driver.get(self.address + fragment)
+        self.go(fragment)
         self.settle()
 
     def settle(self):
@@ -53,34 +43,34 @@ class Settled(browser.Page):
 
 
 @pytest.fixture(scope="module")
-def model():
-    return small_model(small_vocabulary(), norm="pre")
+def contents(model):
+    """Of a page whose worker computes, and of one of the same numbers that does it at once."""
+    epoch = small_model(small_vocabulary(), norm="pre")
+    epoch.flat.data[:] *= 0.9
+    more = small_vocabulary(), sentences(), ("de", "en")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored, "LARGEST_FLOAT32", 0)
+        patch.setattr(pages, "AT_ONCE", 0)
+        beside = explorer_page(model, *more, epochs={3: epoch})
+    return beside, explorer_page(stored.as_stored(model, 8), *more, epochs={3: epoch})
 
 
 @pytest.fixture
-def both(driver, model, tmp_path):
-    """A page whose worker computes, and one of the same numbers that does it at once."""
-    rounded = stored.as_stored(model, 8)
-    epochs = {3: small_model(small_vocabulary(), norm="pre")}
-    epochs[3].flat.data[:] *= 0.9
-    made = []
-    for name, shown, change in (
-        ("beside", model, {(stored, "LARGEST_FLOAT32"): 0, (pages, "AT_ONCE"): 0}),
-        ("here", rounded, {}),
-    ):
-        with pytest.MonkeyPatch.context() as patch:
-            for (module, constant), value in change.items():
-                patch.setattr(module, constant, value)
-            page = explorer_page(
-                shown, small_vocabulary(), browser.sentences(), ("de", "en"), epochs=epochs
-            )
-        path = tmp_path / f"{name}.html"
-        path.write_bytes(page)
-        made.append(Settled(driver, path))
-        made[-1].be_wide(1400)
-    yield made
-    assert [entry["message"] for entry in driver.get_log("browser")] == []
-    assert browser.requests(driver) <= {"file", "data", "blob", "about"}
+def both(contents, in_chromium):
+    return [in_chromium(content, Settled) for content in contents]
+
+
+@pytest.fixture
+def beside(both):
+    return both[0]
+
+
+@pytest.fixture
+def slow(contents, in_chromium):
+    """The page whose worker computes, which waits before it does."""
+    at_once, slowly = b"setTimeout(() => told_of_failure(compute)", b", 700"
+    assert contents[0].count(at_once + b")") == 1
+    return in_chromium(contents[0].replace(at_once, at_once + slowly), Settled)
 
 
 def teach(page):
@@ -133,24 +123,21 @@ def test_it_shows_what_a_page_does_that_computes_at_once(both):
         assert here[before] != here[name], name  # each does something
 
 
-def test_it_says_how_far_it_is(both):
-    page, _ = both
-    page.open("#example=1")
-    page.run(
+def test_it_says_how_far_it_is(beside):
+    beside.open("#example=1")
+    beside.run(
         """window.told = [];
            const working = document.getElementById("working");
            new MutationObserver(() => told.push(working.textContent.trim()))
              .observe(working, { childList: true, subtree: true });"""
     )
-    page.translate("Der Hund ist müde.")
-    page.settle()
-    steps = len(page.all("#steps button"))
+    beside.translate("Der Hund ist müde.")
+    steps = len(beside.all("#steps button"))
     said = [f"The model writes. Pieces so far: {i + 1}" for i in range(steps)]
     rest = ["All boxes are being computed …", "The gradients are being computed …", ""]
-    assert page.run("return told") == [*said, *rest]
+    assert beside.run("return told") == [*said, *rest]
 
 
-SLOWLY = "setTimeout(() => told_of_failure(compute), 700)"  # a while in which one can do much
 # A page, opened on a view, that is asked for all of these at once shows at the end what it does
 # after some of them.
 AT_ONCE = {
@@ -174,21 +161,11 @@ AT_ONCE = {
 }
 
 
-def slow(page, path):
-    """The same page, whose worker waits before it computes."""
-    text = page.path.read_text(encoding="utf-8")
-    assert text.count(SLOWLY.replace(", 700", "")) == 1
-    path.write_text(text.replace(SLOWLY.replace(", 700", ""), SLOWLY), encoding="utf-8")
-    return Settled(page.driver, path)
-
-
 @pytest.mark.parametrize("clicked", AT_ONCE.values(), ids=AT_ONCE)
-def test_what_is_shown_of_an_earlier_choice_can_not_be_chosen(clicked, both, tmp_path):
-    beside, here = both
-    beside = slow(beside, tmp_path / "slow.html")
+def test_what_is_shown_of_an_earlier_choice_can_not_be_chosen(clicked, slow, both):
     view, several, counted = clicked
     ends = []
-    for page, selectors in ((beside, several), (here, counted)):
+    for page, selectors in ((slow, several), (both[1], counted)):
         page.open(f"#example=1&step=3&view={view}")
         page.run(
             """document.getElementById("text").value = "Der Hund ist müde.";
@@ -199,51 +176,48 @@ def test_what_is_shown_of_an_earlier_choice_can_not_be_chosen(clicked, both, tmp
     assert ends[0] == ends[1]
 
 
-def test_who_goes_on_typing_keeps_what_was_typed(both, tmp_path):
-    page = slow(both[0], tmp_path / "slow.html")
-    page.open("#example=1")
-    box = page.one("#text")
+def test_who_goes_on_typing_keeps_what_was_typed(slow):
+    slow.open("#example=1")
+    box = slow.one("#text")
     box.clear()
     box.send_keys("Der Hund", Keys.ENTER)
-    page.run(
+    slow.run(
         """const box = document.getElementById("text");
            box.value = "Der Hund ist grau";
            box.dispatchEvent(new Event("input"));
            box.focus();
            box.setSelectionRange(4, 4);"""
     )
-    page.settle()
-    assert "text=Der+Hund&" in page.run("return location.hash")
+    slow.settle()
+    assert "text=Der+Hund&" in slow.run("return location.hash")
     state = "const b = document.activeElement; return [b.id, b.value, b.selectionStart]"
-    assert page.run(state) == ["text", "Der Hund ist grau", 4]
+    assert slow.run(state) == ["text", "Der Hund ist grau", 4]
 
 
-def test_a_box_that_opens_late_does_not_take_the_focus_from_where_it_went(both, tmp_path):
-    page = slow(both[0], tmp_path / "slow.html")
-    page.open("#example=1&view=gradients")
-    page.run(
+def test_a_box_that_opens_late_does_not_take_the_focus_from_where_it_went(slow):
+    slow.open("#example=1&view=gradients")
+    slow.run(
         """document.getElementById("gradient-source-0").click();
            document.getElementById("text").focus();"""
     )
-    page.settle()
-    assert page.all("#box-title")
-    assert page.focused() == "text"
+    slow.settle()
+    assert slow.all("#box-title")
+    assert slow.focused() == "text"
 
 
-def test_the_way_back_stays_while_a_lesson_is_learned(both):
-    page, _ = both
-    page.open("#example=1&view=learn&step=2")
-    page.click("#num_steps-4")
-    assert "is gone then" not in page.one("#epochs").text
-    teach(page)
-    assert "is gone then" in page.one("#epochs").text  # which another epoch takes away
-    page.run(
+def test_the_way_back_stays_while_a_lesson_is_learned(beside):
+    beside.open("#example=1&view=learn&step=2")
+    beside.click("#num_steps-4")
+    assert "is gone then" not in beside.one("#epochs").text
+    teach(beside)
+    assert "is gone then" in beside.one("#epochs").text  # which another epoch takes away
+    beside.run(
         """window.redrawn = 0;
            new MutationObserver(() => (redrawn += 1))
              .observe(document.getElementById("learned"), { childList: true });"""
     )
-    teach(page)
-    assert page.run("return redrawn") == 1  # when it had been learned
+    teach(beside)
+    assert beside.run("return redrawn") == 1  # when it had been learned
 
 
 @pytest.mark.parametrize("page", ["beside", "here"])
@@ -294,18 +268,14 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_so_does_a_model_of_another_kind(kind, driver, tmp_path, monkeypatch):
+def test_so_does_a_model_of_another_kind(kind, in_chromium, monkeypatch):
     vocabulary, text, acts = KINDS[kind]
     model = small_model(vocabulary(), kind)
     ends = []
     for limit in (0, pages.AT_ONCE):
         monkeypatch.setattr(pages, "AT_ONCE", limit)
-        path = tmp_path / f"{limit}.html"
-        path.write_bytes(
-            explorer_page(model, vocabulary(), [text], ("de", "de"), epochs={1: model})
-        )
-        page = Settled(driver, path)
-        page.be_wide(1400)
+        content = explorer_page(model, vocabulary(), [text], ("de", "de"), epochs={1: model})
+        page = in_chromium(content, Settled)
         page.open("#example=1")
         shown = [page.shown()]
         for act in acts:
@@ -313,7 +283,6 @@ def test_so_does_a_model_of_another_kind(kind, driver, tmp_path, monkeypatch):
             shown.append(page.shown())
         ends.append(shown)
     assert ends[0] == ends[1]
-    assert driver.get_log("browser") == []
 
 
 FAILS = {
@@ -328,40 +297,38 @@ FAILS = {
 
 
 @pytest.mark.parametrize("fault", FAILS.values(), ids=FAILS)
-def test_a_worker_that_fails_is_told_of_and_not_asked_again(fault, driver, both, tmp_path):
+def test_a_worker_that_fails_is_told_of_and_not_asked_again(fault, driver, contents, in_chromium):
     before, after, clicked = fault
-    head, worker = both[0].path.read_text(encoding="utf-8").split('<script type="text/plain" ')
+    head, worker = contents[0].decode().split('<script type="text/plain" ')
     worker, main = worker.split("<script type=", 1)
     assert before in worker
-    path = tmp_path / "broken.html"
     worker = worker.replace(before, after, 1)
-    path.write_text(f'{head}<script type="text/plain" {worker}<script type={main}')
-    page = Settled(driver, path)
-    page.driver.get("about:blank")
-    page.driver.get(page.address + "#example=1")
+    broken = f'{head}<script type="text/plain" {worker}<script type={main}'
+    page = in_chromium(broken.encode(), Page)
+    page.go("#example=1")
     stopped = "return document.getElementById('working').textContent.includes('has stopped')"
     for selector in clicked:
         page.until(f"main[aria-busy=false] {selector}")
         page.run("document.querySelector(arguments[0]).click()", selector)
     page.until_run(stopped)
-    page.run("document.getElementById('view-attention').click()")
+    page.click_on("view-attention")
     assert page.run(stopped)
     assert [entry for entry in driver.get_log("browser") if "full" not in entry["message"]
             and "oops" not in entry["message"]] == []  # fmt: skip
 
 
-def test_what_fails_in_the_page_itself_is_told_of_and_asked_again(driver, both):
-    page = browser.Page(driver, both[1].path)
+def test_what_fails_in_the_page_itself_is_told_of_and_asked_again(driver, contents, in_chromium):
+    page = in_chromium(contents[1])
     page.open("#example=1")
     page.run("window.kept = Math.exp; Math.exp = () => { throw new Error('full'); }")
     page.translate("Der Hund ist müde.")
-    assert "has stopped" in page.one("#working").get_attribute("textContent")
+    assert "has stopped" in page.content("#working")
     assert page.one("main").get_attribute("aria-busy") == "false"
     (told,) = driver.get_log("browser")
     assert "full" in told["message"]
     page.run("Math.exp = kept")
     page.click("#translate")
-    assert page.one("#working").get_attribute("textContent").strip() == ""
+    assert page.content("#working").strip() == ""
     assert "text=Der+Hund+ist" in page.run("return location.hash")
 
 

@@ -1,13 +1,12 @@
-"""The page of a model that does not translate in a browser: what it has beside a translator's.
-
-As in ``test_browser.py``, which has the browser, nothing may be written to the console and nothing
-asked for from elsewhere.
-"""
+"""The page of a model that does not translate in a browser: what it has beside a translator's."""
 
 import re
 
 import pytest
+from in_browser import HTML, LESSONS, NO_HTML, PHONE, Keys
+from in_browser import VIEWS as ALL_VIEWS
 from in_node import masked_vocabulary, small_model
+from test_equal_to_numpy import KINDS as CHOICES
 from test_texts import characters, scored
 
 from minitransformer.data.text.vocabulary import EOS
@@ -15,67 +14,36 @@ from minitransformer.explorer.page import Origin, explorer_page
 from minitransformer.inference.filler import Filler
 from minitransformer.inference.generator import TextGenerator
 
-browser = pytest.importorskip("test_browser")
-Keys, driver, pytestmark = browser.Keys, browser.driver, browser.pytestmark
-LLAMA = dict(
-    d_model=16,
-    num_heads=4,
-    num_groups=2,
-    normalisation="rms-norm",
-    positions="rotary",
-    activation="swiglu",
-    bias="none",
-    scaled_embedding=False,
-)
-VIEWS = [view for view in browser.VIEWS if view != "learn"]  # which translators alone do
+VIEWS = [view for view in ALL_VIEWS if view != "learn"]  # which translators alone do
 GAPS = ["Der ___ ist sehr ___.", "Die Frau liest ein ___."]
-
-
-def generator(vocabulary, **choices):
-    vocabulary = vocabulary()
-    return TextGenerator(small_model(vocabulary, "language-model", **choices), vocabulary)
-
-
-KINDS = {  # what makes the model, texts to begin with, how many boxes the diagram has
-    "GPT": (lambda: generator(characters), ["Ein Mann", "Die Frau"], 2 + 2 * 6 + 1 + 2),
-    "Llama": (lambda: generator(scored, **LLAMA), ["Der Hund"], 1 + 2 * 6 + 1 + 2),
-    "ALiBi": (
-        lambda: generator(characters, positions="alibi", activation="gelu", norm="post"),
-        ["Ein Mann"],
-        1 + 2 * 6 + 2,
-    ),
-    "BERT": (
-        lambda: Filler(
-            small_model(masked_vocabulary(), "masked-language-model"), masked_vocabulary()
-        ),
-        GAPS,
-        2 + 2 * 6 + 1 + 2,
-    ),
+ALIBI = dict(kind="language-model", positions="alibi", activation="gelu", norm="post")
+KINDS = {  # its choices and its vocabulary, texts to begin with, how many boxes the diagram has
+    "GPT": (CHOICES["GPT"], characters, ["Ein Mann", "Die Frau"], 2 + 2 * 6 + 1 + 2),
+    "Llama": (CHOICES["as Llama has it"], scored, ["Der Hund"], 1 + 2 * 6 + 1 + 2),
+    "ALiBi": (ALIBI, characters, ["Ein Mann"], 1 + 2 * 6 + 2),
+    "BERT": (dict(kind="masked-language-model"), masked_vocabulary, GAPS, 2 + 2 * 6 + 1 + 2),
 }
 
 
 @pytest.fixture(scope="module")
 def trained():
-    return {name: make() for name, (make, _, _) in KINDS.items()}
+    """What generates or fills with a model of each kind."""
+    made = {}
+    for name, (choices, vocabulary_of, *_) in KINDS.items():
+        use, vocabulary = Filler if name == "BERT" else TextGenerator, vocabulary_of()
+        made[name] = use(small_model(vocabulary, **choices), vocabulary)
+    return made
 
 
 @pytest.fixture
-def page_of(driver, trained, tmp_path):
-    """A function that gives the page of one of KINDS, wide."""
+def page_of(trained, in_chromium):
+    """A function that gives the page of one of KINDS."""
 
     def opened(name, **more):
-        path = tmp_path / "page.html"
-        model, vocabulary = trained[name].model, trained[name].vocabulary
-        texts, languages = KINDS[name][1], ("de", "de")
-        page = explorer_page(model, vocabulary, texts, languages, browser.LESSONS, **more)
-        path.write_bytes(page)
-        page = browser.Page(driver, path)
-        page.be_wide(1400)
-        return page
+        model, vocabulary, texts = trained[name].model, trained[name].vocabulary, KINDS[name][2]
+        return in_chromium(explorer_page(model, vocabulary, texts, ("de", "de"), LESSONS, **more))
 
-    yield opened
-    assert [entry["message"] for entry in driver.get_log("browser")] == []
-    assert browser.requests(driver) <= {"file", "data", "blob", "about"}
+    return opened
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -83,9 +51,9 @@ def test_every_box_opens_and_every_view_is_told_in_three_languages(name, page_of
     page = page_of(name)
     page.open("#example=1")
     boxes = [box.get_attribute("id") for box in page.all("g.box")]
-    assert len(boxes) == KINDS[name][2]
+    assert len(boxes) == KINDS[name][-1]
     for box in boxes:
-        page.run("document.getElementById(arguments[0]).dispatchEvent(new Event('click'))", box)
+        page.click_on(box)
         parts = [part.get_attribute("id") for part in page.all("#parts button")]
         for part in (parts if ".0." in box else []) or [None]:
             if part:
@@ -143,14 +111,14 @@ def test_a_link_to_no_text_at_all_opens_what_goes_on_from_nothing(page_of):
     assert sentence(page)
 
 
-@pytest.mark.parametrize("width", [browser.PHONE, 320])
+@pytest.mark.parametrize("width", [PHONE, 320])
 @pytest.mark.parametrize("name", ["GPT", "BERT"])
 def test_on_a_phone_nothing_is_wider_than_the_screen(name, width, page_of):
     page = page_of(name)
     page.be_wide(width)
     for view in (*VIEWS, "attention&drawn=matrix"):
         page.open(f"#example=1&language=de&temperature=0.5&view={view}")
-        assert page.run("return document.documentElement.scrollWidth") == width, view
+        assert page.width() == width, view
 
 
 def sentence(page):
@@ -242,10 +210,10 @@ def test_gaps_are_filled_and_each_can_be_looked_at(page_of, trained):
 def test_any_beginning_is_read_and_shown_as_text(page_of):
     page = page_of("GPT")
     page.open("#example=1")
-    for text in ("", "   ", browser.HTML, "Der Hund " * 50, "\u202e🐕"):
+    for text in ("", "   ", HTML, "Der Hund " * 50, "\u202e🐕"):
         page.translate(text)
         assert page.all("#steps button"), text
-        assert page.all("main img, main b, main script") == []
+        assert page.all(NO_HTML) == []
 
 
 @pytest.mark.parametrize("fragment", [

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from in_node import ask, decoded, runs, small_model
-from in_numpy import Watched
+from in_numpy import Watched, log_probabilities
 
 from minitransformer.data.text.vocabulary import BOS, EOS
 from minitransformer.decoding import greedy
@@ -187,8 +187,7 @@ def translations(model, vocabulary, **options):
     return sources, ask(explorer_page(model, vocabulary), translations=asked)["translations"]
 
 
-def test_the_translation_is_that_of_greedy_search(vocabulary):
-    model = small_model(vocabulary, norm="pre")
+def test_the_translation_is_that_of_greedy_search(model, vocabulary):
     sources, found = translations(model, vocabulary)
     for source, steps in zip(sources, found, strict=True):
         (hypothesis,) = greedy(model, np.array([source]))
@@ -198,16 +197,14 @@ def test_the_translation_is_that_of_greedy_search(vocabulary):
         assert total == pytest.approx(hypothesis.log_probability, rel=1e-9)
 
 
-def test_it_goes_on_from_a_piece_that_is_forced(vocabulary):
-    model = small_model(vocabulary, norm="pre")
+def test_it_goes_on_from_a_piece_that_is_forced(model, vocabulary):
     forced = [7, 11]
     sources, found = translations(model, vocabulary, forced=forced)
     for source, steps in zip(sources, found, strict=True):
         ids = [step["id"] for step in steps]
         assert ids[:2] == forced
-        logits, _ = model.forward(np.array([source]), np.array([[BOS, *ids[:-1]]]))
-        for step, row in zip(steps, logits[0], strict=True):
-            p, _ = softmax(row)
+        rows = np.exp(log_probabilities(model, source, [BOS, *ids[:-1]]))
+        for step, p in zip(steps, rows, strict=True):
             assert step["probability"] == pytest.approx(p[step["id"]])  # also beyond the likeliest
             p[[0, BOS]] = 0  # never said
             likeliest = np.argsort(-p)[:10]

@@ -11,6 +11,7 @@ from minitransformer.explorer.page import FOLDER
 
 LANGUAGES = {"en", "zh", "de"}
 READABLE = 4.5  # the least contrast of text, WCAG 2 level AA
+SOURCES = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
 
 
 def exported(module, name):
@@ -47,16 +48,14 @@ def test_words_of_a_kind_of_model_stand_for_others_in_each_language(words):
 
 
 def test_every_word_that_is_said_is_there(words):
-    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
-    said = [key for source in sources for key in re.findall(r'say\(\s*"(\w+)"', source)]
+    said = [key for source in SOURCES for key in re.findall(r'say\(\s*"(\w+)"', source)]
     assert len(said) > 50
     assert set(said) <= set(words)
 
 
 def test_every_word_that_is_there_is_said(words):
     """By its whole name, or by the beginning of a template such as `about_${kind}`."""
-    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
-    code = "\n".join(text for text in sources if "export const WORDS" not in text)
+    code = "\n".join(text for text in SOURCES if "export const WORDS" not in text)
     named = set(re.findall(r"\w+", code))
     beginnings = tuple(re.findall(r"`(\w+_)\$\{", code))
     endings = tuple(re.findall(r"\}(_\w+)`", code))
@@ -65,9 +64,8 @@ def test_every_word_that_is_there_is_said(words):
 
 
 def test_every_rule_of_the_style_is_for_something_on_the_page():
-    sources = [path.read_text(encoding="utf-8") for path in FOLDER.rglob("*.js")]
-    sources.append((FOLDER / "page.html").read_text(encoding="utf-8"))
-    named = set(re.findall(r"[\w-]+", " ".join(sources)))
+    page = (FOLDER / "page.html").read_text(encoding="utf-8")
+    named = set(re.findall(r"[\w-]+", " ".join([*SOURCES, page])))
     style = re.sub(r"/\*.*?\*/", "", (FOLDER / "style.css").read_text(encoding="utf-8"), flags=re.S)
     selectors = " ".join(re.findall(r"([^{};]+)\{", style))
     used = set(re.findall(r"[.#]([a-z][\w-]*)", selectors))
@@ -115,8 +113,12 @@ def test_text_on_any_colour_can_be_read():
         *background, ink = re.match(
             r"background:rgb\((\d+),(\d+),(\d+)\);color:#(...)", style
         ).groups()
-        light, dark = sorted([luminance(map(int, background)), float(ink == "fff")], reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= READABLE, style
+        assert contrast(luminance(map(int, background)), float(ink == "fff")) >= READABLE, style
+
+
+def contrast(*luminances):
+    dark, light = sorted(luminances)
+    return (light + 0.05) / (dark + 0.05)
 
 
 def luminance(channels):
@@ -133,8 +135,8 @@ def test_the_colours_of_text_can_be_read(theme):
     colours = dict(re.findall(r"--([\w-]+): (#\w+);", rules))
     pairs = [(ink, paper) for ink in ("ink", "quiet", "forward") for paper in ("page", "card")]
     for ink, paper in [*pairs, ("on-forward", "forward"), ("ink", "layer")]:
-        light, dark = sorted((luminance(channels(colours[c])) for c in (ink, paper)), reverse=True)
-        assert (light + 0.05) / (dark + 0.05) >= READABLE, (ink, paper)
+        lights = (luminance(channels(colours[name])) for name in (ink, paper))
+        assert contrast(*lights) >= READABLE, (ink, paper)
 
 
 def channels(colour):

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from in_node import ask, decoded, runs, small_model
+from in_node import ask, decoded, names_of, runs, same_bits, small_model
+from in_numpy import log_probabilities, said
 from test_equal_to_numpy import KINDS, TOLERANCE, same
 
 from minitransformer.data.text.batches import Batch
 from minitransformer.data.text.vocabulary import BOS, EOS, PAD
-from minitransformer.decoding import greedy
 from minitransformer.explorer.page import explorer_page
-from minitransformer.layers.softmax import softmax
 from minitransformer.optim.adam import Adam
 from minitransformer.optim.sgd import SGD
 
@@ -86,63 +85,52 @@ def test_losses_and_parameters_after_each_step_are_those_of_the_package(vocabula
     assert all(steps[-1][0] < steps[0][0] for steps in expected)  # and something was learned
 
 
-def test_learning_leaves_the_model_it_began_with_as_it_was_to_the_last_bit(vocabulary):
-    model = small_model(vocabulary, norm="pre")
-    names, parameters = zip(*model.named_parameters(), strict=True)
-    page = explorer_page(model, vocabulary)
-    answer = ask(page, learned=lessons(vocabulary), parameters=names)  # read after all has learned
-    for numbers, parameter in zip(answer["parameters"], parameters, strict=True):
-        assert decoded(numbers).tobytes() == parameter.data.tobytes()
+def test_learning_leaves_the_model_it_began_with_as_it_was_to_the_last_bit(model, vocabulary):
+    asked = dict(learned=lessons(vocabulary), parameters=names_of(model))
+    answer = ask(explorer_page(model, vocabulary), **asked)  # reads them after all has learned
+    assert same_bits(answer["parameters"], model)
 
 
-def test_a_head_that_is_off_learns_nothing(vocabulary):
-    model = small_model(vocabulary, norm="pre")
-    names = [name for name, _ in model.named_parameters()]
+def test_a_head_that_is_off_learns_nothing(model, vocabulary):
     asked = [lesson | {"off": ["decoder.1.cross.0"]} for lesson in lessons(vocabulary)]
     (first, *_, last) = ask(explorer_page(model, vocabulary), learned=asked)["learned"][0]["steps"]
     width = model.config.d_model // model.config.num_heads
     for name, here in (("query", np.s_[:, :width]), ("output", np.s_[:width])):
-        at = names.index(f"decoder.layers.1.cross_attention.w_{name}")
+        at = names_of(model).index(f"decoder.layers.1.cross_attention.w_{name}")
         change = decoded(last["parameters"][at]) - decoded(first["parameters"][at])
         assert not change[here].any()
         assert change.any()
 
 
-def test_what_is_recited_is_what_greedy_search_says(vocabulary):
-    model = small_model(vocabulary, norm="pre")
-    page = explorer_page(model, vocabulary)
-    sources = [run["source"] for run in runs(vocabulary, 6)]
+NO_STEPS = dict(off=[], steps=0, optimizer="sgd", learning_rate=0.1)
+
+
+def test_what_is_recited_is_what_greedy_search_says(model, vocabulary):
     asked = []
-    for i, source in enumerate(sources):
-        (hypothesis,) = greedy(model, np.array([source]))
-        pieces = [*hypothesis.ids, EOS] if hypothesis.finished else list(hypothesis.ids)
+    for i, run in enumerate(runs(vocabulary, 6)):
+        pieces = said(model, run["source"])
         pieces[-1] = pieces[-1] if i % 2 else 9  # every other one wants something else
-        asked.append(dict(source=source, pieces=pieces, off=[], steps=0))
-    options = dict(optimizer="sgd", learning_rate=0.1)
-    answer = ask(page, learned=[request | options for request in asked])
+        asked.append(dict(source=run["source"], pieces=pieces, **NO_STEPS))
+    answer = ask(explorer_page(model, vocabulary), learned=asked)
     for i, (request, found) in enumerate(zip(asked, answer["learned"], strict=True)):
-        batch = taught(request)
-        logits, _ = model.forward(batch.source, batch.target)
-        log_p = np.log(softmax(logits)[0][0])[range(len(request["pieces"])), request["pieces"]]
-        recited = found["recited"]
+        pieces, recited = request["pieces"], found["recited"]
+        log_p = log_probabilities(model, request["source"], [BOS, *pieces[:-1]])
+        log_p = log_p[range(len(pieces)), pieces]
         assert recited["log_probability"] == pytest.approx(log_p.sum(), rel=1e-9)
         assert recited["said"] == bool(i % 2)
-        assert (recited["ids"] == request["pieces"]) == bool(i % 2)
+        assert (recited["ids"] == pieces) == bool(i % 2)
 
 
-def test_a_piece_is_recited_after_those_before_it(vocabulary):
-    model = small_model(vocabulary, norm="pre")
+def test_a_piece_is_recited_after_those_before_it(model, vocabulary):
     source, target = [9, 8, 3], [BOS, 7, 11]
-    logits, _ = model.forward(np.array([source]), np.array([target]))
-    row = np.where(np.isin(np.arange(logits.shape[-1]), (PAD, BOS)), -np.inf, logits[0, -1])
-    best = int(row.argmax())
-    options = dict(off=[], steps=0, optimizer="sgd", learning_rate=0.1)
+    log_p = log_probabilities(model, source, target)[-1]
+    may_be_said = np.where(np.isin(np.arange(len(log_p)), (PAD, BOS)), -np.inf, log_p)
+    best = int(may_be_said.argmax())
     asked = [
-        dict(source=source, target=target, position=2, piece=piece, **options)
+        dict(source=source, target=target, position=2, piece=piece, **NO_STEPS)
         for piece in (best, best + 1)
     ]
     answer = ask(explorer_page(model, vocabulary), learned=asked)["learned"]
-    log_p = np.log(softmax(logits)[0][0, -1])
     for found, piece in zip(answer, (best, best + 1), strict=True):
         assert found["recited"]["log_probability"] == pytest.approx(log_p[piece], rel=1e-9)
         assert found["recited"]["ids"][:3] == [7, 11, best]

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from in_node import ask, corpus, decoded, model_in, node, small_model
+from in_node import ask, model_in, names_of, node, same_bits, small_model
 
 from minitransformer.data.text.vocabulary import Vocabulary
 from minitransformer.explorer.page import (
@@ -28,11 +28,7 @@ BREAKOUTS = [
     "</script><b>x</b>", "<!-- <script>", "</SCRIPT >", "a\u2028b", "{{script}}", r"\u003c",
 ]  # fmt: skip
 MODULES = sorted(FOLDER.rglob("*.js"))
-
-
-@pytest.fixture(scope="module")
-def model(vocabulary):
-    return small_model(vocabulary)
+SOURCES = [path.read_text(encoding="utf-8") for path in MODULES]
 
 
 def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
@@ -40,13 +36,12 @@ def test_every_module_is_in_the_page_once_without_import_and_export(tmp_path):
     titles = re.findall(r"^// --- (.*) ---$", joined, re.MULTILINE)
     others = {path.relative_to(FOLDER).as_posix() for path in MODULES} - {"worker.js"}
     assert sorted(titles) == sorted(others)
-    assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
-    (tmp_path / "page.mjs").write_text(joined, encoding="utf-8")
-    node("--check", tmp_path / "page.mjs")
     worker = script("worker.js")
     assert "--- worker.js ---" in worker
-    (tmp_path / "worker.mjs").write_text(worker, encoding="utf-8")
-    node("--check", tmp_path / "worker.mjs")
+    for text in (joined, worker):
+        assert not re.search(r"^(import|export)\b", text, re.MULTILINE)
+        (tmp_path / "joined.mjs").write_text(text, encoding="utf-8")
+        node("--check", tmp_path / "joined.mjs")
 
 
 def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_path):
@@ -75,22 +70,19 @@ def test_the_joined_modules_compute_what_the_modules_do(model, vocabulary, tmp_p
 
 
 def test_no_source_ends_a_script_or_asks_for_anything_from_elsewhere():
-    sources = [path.read_text(encoding="utf-8") for path in MODULES]
-    assert not any(re.search("</script|<!--", source, re.IGNORECASE) for source in sources)
-    sources += [(FOLDER / name).read_text(encoding="utf-8") for name in ("page.html", "style.css")]
+    assert not any(re.search("</script|<!--", source, re.IGNORECASE) for source in SOURCES)
+    others = [(FOLDER / name).read_text(encoding="utf-8") for name in ("page.html", "style.css")]
     elsewhere = re.compile(
         r"https?://(?!www\.w3\.org/2000/svg\b)|\bfetch\(|XMLHttpRequest|@import|\burl\((?!#|data:)"
     )
-    assert not any(elsewhere.search(source) for source in sources)
+    assert not any(elsewhere.search(source) for source in SOURCES + others)
 
 
 def test_the_numbers_in_the_page_are_the_parameters_to_the_last_bit(model, vocabulary):
     exact = new_model(model.config, seed=5)
     exact.flat.data[:8] = [0, -0.0, 1, -1, 3e38, 1e-38, -1e-45, 1 / 3]
-    names, parameters = zip(*exact.named_parameters(), strict=True)
-    found = ask(explorer_page(exact, vocabulary), parameters=names)["parameters"]
-    for numbers, parameter in zip(found, parameters, strict=True):
-        assert decoded(numbers).astype(np.float32).tobytes() == parameter.data.tobytes()
+    answer = ask(explorer_page(exact, vocabulary), parameters=names_of(exact))
+    assert same_bits(answer["parameters"], exact)
 
 
 def test_a_text_that_would_end_the_script_does_not(model):
@@ -141,8 +133,7 @@ def test_no_script_and_no_style_but_the_page_s_own_may_run(model, vocabulary):
     }.items():
         (text,) = re.findall(element, page, re.DOTALL)
         assert rules[rule] == f"'sha256-{base64.b64encode(hashlib.sha256(text).digest()).decode()}'"
-    sources = [path.read_text(encoding="utf-8") for path in MODULES]
-    assert not any(re.search(r'setAttribute\(\s*"style"', source) for source in sources)
+    assert not any(re.search(r'setAttribute\(\s*"style"', source) for source in SOURCES)
 
 
 def test_it_says_to_others_what_it_is(model, vocabulary):
@@ -159,9 +150,3 @@ def test_a_parameter_that_is_no_number_is_refused(model, vocabulary, number):
     diverged.flat.data[7] = number
     with pytest.raises(RunError, match="its training has diverged"):
         explorer_page(diverged, vocabulary)
-
-
-def test_the_page_of_the_toy_recipe_has_less_than_six_million_bytes():
-    config = TransformerConfig.preset("toy", 1000)
-    vocabulary = Vocabulary.train([text for pair in corpus()["train"] for text in pair], 1000)
-    assert len(explorer_page(new_model(config), vocabulary)) < 6_000_000

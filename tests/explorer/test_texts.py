@@ -1,17 +1,19 @@
 """What the page makes of a text, going on with it or filling it, is what the package makes."""
 
+import json
+import math
 import random
 import unicodedata
+from itertools import product
 
 import numpy as np
 import pytest
-from in_node import ask, corpus, masked_vocabulary, small_model, small_vocabulary
-from test_subwords import ODD, invented
+from in_node import ask, corpus, masked_vocabulary, node, small_model, small_vocabulary
 
 from minitransformer.data.text.characters import CharacterVocabulary
 from minitransformer.data.text.scored import ScoredVocabulary
 from minitransformer.data.text.tokenizer import TokenizerVocabulary
-from minitransformer.data.text.vocabulary import BLANK, GAP, MASK, Vocabulary
+from minitransformer.data.text.vocabulary import BLANK, EOS, GAP, MASK, Vocabulary
 from minitransformer.decoding.sampling import sample, sampling_probabilities
 from minitransformer.explorer.page import FOLDER, explorer_page
 from minitransformer.inference.filler import Filler
@@ -26,6 +28,42 @@ HOW = [
     dict(temperature=0.7, top_k=5, seed=12345),
     dict(temperature=3.0, top_k=3, seed=2**32 - 1),
 ]
+ODD = [
+    "",
+    " \t\n ",
+    "  two  blanks\u00a0and \u3000 others\u2028between\x85lines\x1c ",
+    "zero\u200bwidth\ufeff",
+    "Hund\ufeff",
+    "u\u0308ber U\u0308 und \u00fcber",
+    "\u2581Hund \u2585 \0 a\u2581b",
+    "日本語 日 本 x語y",
+    "👩‍👩‍👧 🙂🙂 Hund🙂",
+    "half a pair \ud83d and \ude00 of surrogates",
+    "<s> </s> <unk> <pad>",
+    "<script>alert(1)</script> & <b>",
+    "Hund" * 2500,
+    "Der Hund ist müde. " * 526,
+    "a" * 10_000,
+    "日" * 10_000,
+    "a\u0301\u0323" * 3000,
+]
+# Half of a pair of surrogates is no character.
+WHOLE = [text for text in ODD if text.encode(errors="replace").decode() == text]
+
+
+def invented(vocabulary, seed):
+    """Texts of pieces, their halves and characters that no piece has."""
+    rng = random.Random(seed)
+    parts = [*vocabulary.pieces(range(len(vocabulary))), *" \tßéÄ,.日🙂'\"<>&", "u\u0308"]
+    return ["".join(rng.choices(parts, k=rng.randrange(1, 30))) for _ in range(300)]
+
+
+def long_words(vocabulary, seed):
+    """Words of hundreds of letters, of the pieces of one that come often or of a few letters."""
+    rng = random.Random(seed)
+    pieces = [piece.strip("\u2581") for piece in vocabulary.pieces(range(4, len(vocabulary)))]
+    alphabets = [pieces, *(rng.choices(pieces, k=rng.randrange(1, 6)) for _ in range(40))]
+    return ["".join(rng.choices(alphabet, k=rng.randrange(200))) for alphabet in alphabets]
 
 
 def characters(more=""):
@@ -42,7 +80,7 @@ def scored():
 
 VOCABULARIES = {
     "subwords": small_vocabulary,
-    "subwords and a mask": lambda: masked_vocabulary(),
+    "subwords and a mask": masked_vocabulary,
     "characters": characters,
     "characters and line ends": lambda: characters("\n"),
     "scored": scored,
@@ -61,8 +99,8 @@ def made(trained, **request):
 
 
 def test_it_goes_on_as_the_generator_does(generator):
-    prompts = ["", "Ein Mann", "Der Hund ist"]
-    asked = [dict(text=prompt) | how for prompt in prompts for how in HOW]
+    prompts = ["", "Ein Mann", "Der Hund ist", ""]
+    asked = [dict(text=prompt) | how for prompt, how in zip(prompts, HOW, strict=True)]
     found = made(generator, made=asked)["made"]
     for request, answer in zip(asked, found, strict=True):
         prompt, how = request["text"], {k: v for k, v in request.items() if k != "text"}
@@ -91,14 +129,11 @@ def test_it_goes_on_as_the_generator_does(generator):
 
 def test_it_goes_on_from_a_piece_that_is_forced(generator):
     a, b = generator.vocabulary.encode("Ein Mann")[:2]
-    forced = [dict(id=a), dict(id=b)]
-    whole, begun = made(
-        generator, made=[dict(text="Der", forced=forced), dict(text="Der", temperature=0)]
-    )["made"]
-    ids = [step["id"] for step in whole["steps"]]
+    asked = dict(text="Der", forced=[dict(id=a), dict(id=b)])
+    (answer,) = made(generator, made=[asked])["made"]
+    ids = [step["id"] for step in answer["steps"]]
     assert ids[:2] == [a, b]
-    assert [step["forced"] for step in whole["steps"]] == [True, True] + [False] * (len(ids) - 2)
-    assert begun["steps"][0]["id"] == generator.vocabulary.encode("Der")[0]
+    assert [step["forced"] for step in answer["steps"]] == [True, True] + [False] * (len(ids) - 2)
 
 
 def test_of_a_beginning_that_is_too_long_the_newer_half_is_read(generator):
@@ -143,18 +178,20 @@ def test_what_is_drawn_is_what_numpy_draws_and_numbers_of_a_seed_are_numpys_to_t
 
 
 def test_texts_are_cut_and_put_together_as_the_package_does(generator):
-    vocabulary = generator.vocabulary
-    rng = random.Random(0)
-    sentences = [text for pair in corpus()["validation"][:50] for text in pair]
-    # Whole characters, which half of a pair of surrogates is not.
-    whole = [
-        text for text in ODD if text.isascii() or text.encode(errors="replace").decode() == text
+    vocabulary, rng = generator.vocabulary, random.Random(0)
+    odd = ODD if isinstance(vocabulary, Vocabulary) else WHOLE
+    texts = [text for pair in corpus()["validation"][:50] for text in pair]
+    texts += [
+        *odd,
+        *invented(small_vocabulary(), 1),
+        *long_words(small_vocabulary(), 1),
+        "ü€ 日x\n",
     ]
-    texts = [
-        text[:300] for text in (*sentences, *whole, *invented(small_vocabulary(), 1), "ü€ 日x\n")
-    ]
-    some = range(len(vocabulary))
+    if isinstance(vocabulary, ScoredVocabulary):  # with which the package takes its time
+        texts = [text[:300] for text in texts]
+    some = [*vocabulary.encode("日")[:1], *range(len(vocabulary))]
     ids = [rng.choices(some, k=rng.randrange(12)) for _ in range(300)]
+    ids += map(list, product(some[:8], repeat=3))
     answer = made(generator, texts=texts, ids=ids)
     wrong = [t for t, i in zip(texts, answer["ids"], strict=True) if i != vocabulary.encode(t)]
     assert wrong == []
@@ -162,10 +199,52 @@ def test_texts_are_cut_and_put_together_as_the_package_does(generator):
     assert wrong == []
 
 
+PIECES = ["ab", "ba", "abab", "baba", "aa"]
+MADE_WITH = {  # module, class, and what it is made with
+    "subwords": ("subwords.js", "Vocabulary", ([""] * 4 + PIECES, 40)),
+    "scored": ("scored.js", "ScoredVocabulary", (
+        [""] * 259 + ["a", "b", *PIECES], [0.0] * 261 + [-float(i) for i in range(len(PIECES))],
+    )),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("vocabulary_of", MADE_WITH.values(), ids=MADE_WITH)
+def test_a_word_of_n_letters_takes_n_log_n_comparisons(vocabulary_of):
+    """Each of at most 3 n pairs is once put into the heap and once taken out of it."""
+    module, name, made_with = vocabulary_of
+    n = 20_000
+    script = f"""
+        import {{ Heap }} from {json.dumps((FOLDER / "heap.js").as_uri())};
+        import {{ {name} }} from {json.dumps((FOLDER / module).as_uri())};
+        const [counts, push] = [{{ pushed: 0, compared: 0 }}, Heap.prototype.push];
+        Heap.prototype.push = function (item) {{
+          const compare = this.compare;
+          if (counts.pushed++ === 0) {{
+            this.compare = (a, b) => (counts.compared++, compare(a, b));
+          }}
+          push.call(this, item);
+        }};
+        const vocabulary = new {name}(...{json.dumps(made_with)});
+        vocabulary.split(Array.from({{ length: {n} }}, (_, i) => "abaab"[i % 5]).join(""));
+        console.log(JSON.stringify(counts));
+    """
+    counts = json.loads(node("--input-type=module", "--eval", script))
+    assert n / 2 < counts["pushed"] < 3 * n
+    assert counts["pushed"] < counts["compared"] < 3 * n * 3 * math.log2(3 * n)
+
+
+def test_a_text_of_any_length_is_cut_to_what_the_model_takes(model, vocabulary):
+    page = explorer_page(model, vocabulary)
+    sources = ask(page, texts=ODD)["sources"]
+    expected = [[*vocabulary.encode(text)[:39], EOS] for text in ODD]  # of 40 in all
+    assert sources == expected
+    asked = [dict(source=source, forced=[], off=[]) for source in sources]
+    assert all(ask(page, translations=asked)["translations"])
+
+
 def test_what_it_says_is_unknown_are_the_characters_that_the_package_does_not_know(generator):
     vocabulary = generator.vocabulary
-    texts = [text for text in ODD if text.encode(errors="replace").decode() == text]
-    for text, found in zip(texts, made(generator, texts=texts)["unknown"], strict=True):
+    for text, found in zip(WHOLE, made(generator, texts=WHOLE)["unknown"], strict=True):
         if not isinstance(vocabulary, CharacterVocabulary):  # which takes a text as it is
             text = "".join(unicodedata.normalize("NFC", text).split())
         unknown = [c for c in dict.fromkeys(text) if vocabulary.unknown in vocabulary.encode(c)]
@@ -259,8 +338,3 @@ def test_a_vocabulary_that_the_page_cannot_read_is_refused():
     foreign.__class__ = type("Foreign", (TokenizerVocabulary,), {"__len__": lambda self: 400})
     with pytest.raises(CheckpointError, match="or pieces with scores as Llama's"):
         explorer_page(model, foreign)
-
-
-def test_a_text_begins_after_a_line_end_where_there_is_one(generator):
-    (answer,) = made(generator, made=[dict(text="")])["made"]
-    assert answer["start"] == list(generator.before())

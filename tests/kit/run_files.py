@@ -11,6 +11,10 @@ def contents(folder):
     return {file.relative_to(folder): file.read_bytes() for file in files}
 
 
+def is_png(path):
+    return path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
 def edit_config(folder, change):
     """Let ``change`` do something to the sections of config.json."""
     path = folder / "config.json"
