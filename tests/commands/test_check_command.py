@@ -64,13 +64,14 @@ def test_where_no_file_is_all_of_it_is_to_do(tmp_path, monkeypatch, said):
     assert shown["next:"][:4] == ["cp", "-r", "lessons/exercises", "answers,"]
 
 
-def test_own_is_the_file_that_the_environment_names(answers, monkeypatch, said, refused):
+def test_own_is_the_file_that_the_environment_names(answers, monkeypatch, said, capsys):
     (answers / "own.py").rename(answers.parent / "mine.py")
     monkeypatch.setenv("MINITRANSFORMER_OWN", "mine.py")
     said("check", "own", "relu")
     assert "WRONG linear" in said("check").out
     monkeypatch.setenv("MINITRANSFORMER_OWN", "missing.py")
-    assert "there is no file missing.py" in refused("check", status=2)
+    assert main(["check"]) == 2
+    assert "there is no file missing.py" in capsys.readouterr().err
 
 
 def overview(capfd):
