@@ -249,10 +249,9 @@ def test_of_an_unfinished_training_it_is_said_whose_parameters_answer(use, run_c
     assert error == f"minitransformer: {said}"
 
 
-@pytest.mark.parametrize("name", ["what it keeps", "config.json", "model.npz"])
-def test_a_damaged_file_is_named(name, command, use, run_copy):
-    if name == "what it keeps":
-        (name,) = (file.name for file in USES[command].uses.kept_files.values())
+def test_a_damaged_file_that_it_keeps_is_named(command, use, run_copy):
+    """As every file is that all runs have: see ``tests/runs/test_every_run_file.py``."""
+    (name,) = (file.name for file in USES[command].uses.kept_files.values())
     content = (run_copy / name).read_bytes()
     (run_copy / name).write_bytes(content[: len(content) // 2])
     status, out, error = use("a ___", run=run_copy)

@@ -19,8 +19,7 @@ return [...document.querySelectorAll(arguments[0])].map((element) =>
   element.getClientRects().length ? (element.innerText ?? element.textContent).trim() : "");
 """  # all that is seen, at once: a table has hundreds of cells
 WHILE_LEARNING = """
-const [script, done] = arguments;
-const then = new Function("count", script);
+const [click, at, done] = arguments;
 const counts = [];
 let frames = 0;
 const tick = () => requestAnimationFrame(() => ((frames += 1), tick()));
@@ -29,7 +28,7 @@ const observer = new MutationObserver(() => {
   const count = document.querySelectorAll(".readings li").length;
   if (count !== counts.at(-1)) {
     counts.push(count);
-    then(count);
+    if (count === at) document.getElementById(click).click();
   }
 });
 observer.observe(document.getElementById("lesson"), { childList: true });
@@ -120,10 +119,10 @@ class Page:
         self.write("#text", text)
         self.click("#translate")
 
-    def teach(self, script=""):
-        """Learn to the end. The script is run with `count`, how many points the curve has."""
+    def teach(self, click="", at=0):
+        """Learn to the end; or click on an identity when the curve has so many points."""
         self.driver.set_script_timeout(HANGS)
-        return self.driver.execute_async_script(WHILE_LEARNING, script)
+        return self.driver.execute_async_script(WHILE_LEARNING, click, at)
 
     def touch(self, selector):
         self.run("arguments[0].scrollIntoView({ block: 'center' })", self.one(selector))

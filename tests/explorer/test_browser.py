@@ -927,14 +927,14 @@ def test_one_learning_is_undone_and_all_of_them(page):
 def test_learning_that_is_stopped_leaves_what_was_learned_until_then(page, model):
     page.open("#example=1&view=learn&step=2")
     page.click("#num_steps-40")
-    page.teach("if (count === 4) { document.getElementById('stop').click(); }")
+    page.teach("stop", at=4)
     assert len(page.texts(".readings li")) == 4
     assert page.one("#outcome").text.endswith("(steps: 3). It was stopped at step 3 of 40.")
     assert page.texts(".curve .step")[:2] == ["0", "3"]  # so wide is the curve
     assert len(page.texts(".changes li")) == len(sentences()) - 1  # the others were looked at
     assert "no examples" not in page.one("#lesson").text
     page.click("#as_trained")
-    page.teach("if (count === 1) { document.getElementById('stop').click(); }")  # before the first
+    page.teach("stop", at=1)  # before the first
     assert page.texts("#learned, #lesson") == ["", ""]
 
 
@@ -952,7 +952,7 @@ def test_looking_at_other_sentences_can_be_stopped_and_it_says_so(page):
 def test_who_stops_in_the_last_step_has_stopped_looking_at_others(page):
     page.open("#example=1&view=learn&step=2")
     page.click("#num_steps-4")
-    page.teach("if (count === 5) { document.getElementById('stop').click(); }")
+    page.teach("stop", at=5)
     assert f"Stopped after 0 of {len(sentences()) - 1} sentences." in page.texts("#lesson p")
     assert "no examples" not in page.one("#lesson").text
 
@@ -961,7 +961,7 @@ def test_what_is_undone_while_it_is_learned_does_not_come_back(page):
     page.open("#example=1&view=learn&step=2")
     page.teach()
     before = page.texts(".readings li")
-    page.teach("if (count === 3) { document.getElementById('undo_learning').click(); }")
+    page.teach("undo_learning", at=3)
     assert page.texts("#learned, #lesson") == ["", ""]
     page.teach()
     assert page.texts(".readings li") == before

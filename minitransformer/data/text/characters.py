@@ -42,6 +42,25 @@ class CharacterVocabulary:
         self._ids = {character: i for i, character in enumerate(characters, start=SPECIAL)}
 
     @classmethod
+    def from_json(cls, content):
+        """That which ``model`` was made of.
+
+        Raises:
+            VocabularyError: this is none.
+        """
+        try:
+            characters = json.loads(content)["characters"]
+            whole = isinstance(characters, str) and len(set(characters)) == len(characters) > 0
+        except (ValueError, KeyError, RecursionError):
+            whole = False
+        if not whole:
+            raise VocabularyError(
+                "this is no vocabulary of minitransformer, or only a part of one; take it from a "
+                "copy of the run, or train again"
+            )
+        return cls(characters)
+
+    @classmethod
     def train(cls, texts):
         """That of all characters in the texts.
 
@@ -94,18 +113,12 @@ def load_vocabulary(path):
     content = read_regular(path, LARGEST)
     if not content.startswith(b"{"):  # as no sentencepiece model does
         return Vocabulary.load(path)
+    kind = CharacterVocabulary
     if content.startswith(b'{"pieces"'):
-        return ScoredVocabulary.from_json(content)
-    if content.startswith(b'{"tokenizer"'):
-        return TokenizerVocabulary.from_json(content)
+        kind = ScoredVocabulary
+    elif content.startswith(b'{"tokenizer"'):
+        kind = TokenizerVocabulary
     try:
-        characters = json.loads(content)["characters"]
-        whole = isinstance(characters, str) and len(set(characters)) == len(characters) > 0
-    except (ValueError, KeyError, RecursionError):
-        whole = False
-    if not whole:
-        raise VocabularyError(
-            f"{path}: this is no vocabulary of minitransformer, or only a part of one; take it "
-            "from a copy of the run, or train again"
-        )
-    return CharacterVocabulary(characters)
+        return kind.from_json(content)
+    except VocabularyError as error:
+        raise VocabularyError(f"{path}: {error}") from error
