@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from on_device import on
+from on_device import STAND_IN, on
 from parity_cases import (
     PARITY,
     STORE,
@@ -30,7 +30,7 @@ import minitransformer.layers
 import minitransformer.loss
 from minitransformer.cases import CASES, layers
 from minitransformer.cases import case as cases
-from minitransformer.core.backend import CPU, Device, array_namespace, is_array, to_host
+from minitransformer.core.backend import CPU, array_namespace, is_array, to_host
 from minitransformer.core.twins import standing_in
 from minitransformer.gradcheck.modules import _replaced_gradients, module_pair
 from minitransformer.layers.layer_norm import layer_norm_backward
@@ -209,7 +209,7 @@ def test_a_layer_never_writes_to_what_it_is_given(case, device):
 @every_layer
 def test_a_layer_in_float32_makes_no_float64_on_the_way(case):
     with strict.record() as record:
-        run(case, Device("stand-in", strict))
+        run(case, STAND_IN)
     assert {dtype for dtype in record.dtypes if dtype.kind == "f"} == {np.dtype(np.float32)}
 
 

@@ -6,10 +6,11 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from on_device import STAND_IN
 from strict_cupy import strict
 from tiny_run import record, tiny_trainer, trained, with_scores, with_values
 
-from minitransformer import Device, Transformer, TransformerConfig
+from minitransformer import Transformer, TransformerConfig
 from minitransformer.core import twins
 from minitransformer.data.text.batches import make_batches
 from minitransformer.parallel import alone
@@ -126,9 +127,8 @@ def test_only_some_steps_are_logged_and_their_speed_is_that_of_all_since(tmp_pat
 
 @pytest.mark.parametrize("consistency", [0.0, 5.0])
 def test_only_a_step_that_is_logged_waits_for_the_device(tmp_path, consistency):
-    device = Device("stand-in", strict)
     fields = dict(dropout=0.1, clip_norm=1.0, consistency=consistency)
-    trainer = double_trainer(tmp_path, device=device, **fields)
+    trainer = double_trainer(tmp_path, device=STAND_IN, **fields)
     batches = make_batches(PAIRS, 60)
     trainer.take_step(batches, 100)
     with strict.record() as record:
@@ -136,7 +136,7 @@ def test_only_a_step_that_is_logged_waits_for_the_device(tmp_path, consistency):
     assert record.waits == 0
     assert len(trainer.run.log.entries()) == 1
     trainer.save()
-    resumed = double_trainer(tmp_path, device=device, **fields)
+    resumed = double_trainer(tmp_path, device=STAND_IN, **fields)
     assert resumed.resume()
     for one in (trainer, resumed):
         one.config = replace(one.config, log_every=1)
