@@ -15,7 +15,7 @@ NEW_ENOUGH := import sys; v = sys.version_info; \
 	v < (3, 11) and sys.exit("Python 3.11 or newer is needed, and this is %d.%d" % v[:2])
 
 .PHONY: help demo lessons site test test-all coverage test-kernels test-lowest lint format gradcheck \
-	test-gpu gpu-report package clean
+	test-gpu gpu-report cupy package clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 18
@@ -90,7 +90,7 @@ package: $(INSTALLED) ## build sdist and wheel, install into an empty environmen
 	$(ELSEWHERE)minitransformer check ex07 --file $(CURDIR)/lessons/solutions/ex07.py
 
 clean: ## remove .venv and everything made by the tools
-	rm -rf .venv build docs/lessons dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
+	rm -rf .venv build docs/api docs/lessons dist *.egg-info .pytest_cache .hypothesis .ruff_cache .coverage
 	find . -name __pycache__ -exec rm -rf {} +
 
 $(TOY): | $(INSTALLED)

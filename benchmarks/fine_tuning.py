@@ -152,7 +152,12 @@ def _parsed(arguments):
         "--runs", type=Path, default=Path("runs/fine-tuning"), help="where to train"
     )
     parser.add_argument(
-        "--shares", type=float, nargs="+", default=list(EPOCHS), help="of the labels"
+        "--shares",
+        type=float,
+        nargs="+",
+        default=list(EPOCHS),
+        choices=EPOCHS,
+        help="of the labels",
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument(

@@ -42,7 +42,6 @@ RECIPES = {
 }
 SPLIT = "test_2016_flickr"
 STEPS = 5  # that a run takes in its turn
-RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments=None):
@@ -56,7 +55,8 @@ def main(arguments=None):
                     *("--json", str(_result(options, recipe))),
                     *("--run-folder", str(_run(options, recipe))),
                     *("--split", "validation", "--split", SPLIT),
-                    *(recipe, "--data-dir", options.data_dir, "--seed", str(options.seed)),
+                    *(["--data-dir", options.data_dir] if options.data_dir else []),
+                    *(recipe, "--seed", str(options.seed)),
                 ]
             )
             if status:
@@ -170,14 +170,17 @@ def _result(options, recipe):
 
 
 def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0], "--data-dir")
+    parser = _options.parser(__doc__.splitlines()[0])
     add = parser.add_argument
+    add("--data-dir", help="folder with Multi30k; without it, a download")
     add("--seed", type=int, default=1, help="of each training")
     add("--runs", type=Path, default=Path("runs/ladder"), help="where to train")
-    add("--results", type=Path, default=RESULTS, help="where the JSON files go")
+    add("--results", type=Path, help="where the JSON files go (default: where it trains)")
     add("--rounds", type=int, default=8, help=f"in which each takes {STEPS} steps")
     add("--decodings", type=int, default=3, help="translations of the test set by each search")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.results = options.results or options.runs
+    return options
 
 
 if __name__ == "__main__":

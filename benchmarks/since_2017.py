@@ -23,7 +23,7 @@ import _options
 import numpy as np
 from _growth import exponent, peak
 from _machine import machine, numpy_blas
-from _trained import require_settings, scored_before, settings_of, trained_by
+from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 from _turns import alternate, seconds_of
 
 from minitransformer.core.blas_threads import ONE_BLAS_THREAD
@@ -81,7 +81,7 @@ RESULTS = Path(__file__).parent / "results"
 def main(arguments=None):
     """Train, measure, and write the JSON file; returns the exit status."""
     options = _parsed(arguments)
-    recipes = {name: Recipe.load(RECIPE).with_values(COMMON | ROWS[name]) for name in options.rows}
+    recipes = {name: recipe_of(name) for name in options.rows}
     settings = {name: settings_of(recipe) for name, recipe in recipes.items()}
     scored = {name: scored_before(options.json, settings[name]) for name in recipes}
     for seed in options.seeds:  # outermost, so that what was cut off has all rows of the first
@@ -91,15 +91,22 @@ def main(arguments=None):
     command = ["since_2017.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "since_2017", **machine(command), "blas": numpy_blas()}
     with ONE_BLAS_THREAD, accelerated(True):
-        result["rows"] = [
-            {"row": name, "settings": settings[name], **costs(scored, name, options)}
+        rows = {row["row"]: row for row in rows_of(options.json)}  # those that nobody asks for stay
+        rows |= {
+            name: {"row": name, "settings": settings[name], **costs(scored, name, options)}
             | {"seeds": list(scored[name].values())}
             for name in recipes
-        ]
+        }
+        result["rows"] = [rows[name] for name in ROWS if name in rows]
         result["tiles"] = tiles(options.lengths)
     print(table(result))
     options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
+
+
+def recipe_of(row):
+    """The Recipe of a row."""
+    return Recipe.load(RECIPE).with_values(COMMON | ROWS[row])
 
 
 def _run(options, name, recipe, seed):
@@ -234,14 +241,18 @@ def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0])
     parser.add_argument("--data-dir", help="folder with Multi30k; without it, a download")
     parser.add_argument("--runs", type=Path, default=Path("runs/since-2017"), help="where to train")
-    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument(
+        "--rows", nargs="+", default=ROWS, choices=ROWS, metavar="ROW", help="beside the unchanged"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="a training each")
     parser.add_argument("--blocks", type=int, default=9, help="turns of each step that is timed")
     parser.add_argument("--block", type=int, default=5, help="steps in a row")
     parser.add_argument("--rows-of-text", type=int, default=6, help="texts of a timed step")
     parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="n of tiles")
     parser.add_argument("--json", type=Path, default=RESULTS / "since_2017.json", help="the result")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.rows = dict.fromkeys([BASE, *options.rows])
+    return options
 
 
 if __name__ == "__main__":

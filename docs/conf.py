@@ -2,8 +2,8 @@
 
 make site
 
-or `sphinx-build -n -W --keep-going docs build/site`. A reference that leads nowhere is a warning
-after -n, and an error after -W.
+or, where `minitransformer train toy` has run, `sphinx-build -n -W --keep-going docs build/site`. A
+reference that leads nowhere is a warning after -n, and an error after -W.
 """
 
 import importlib.util

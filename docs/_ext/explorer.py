@@ -1,6 +1,7 @@
 """Puts the explorer's page of the toy translator beside the lessons, as ``explorer.html``.
 
-Without a run to show, which ``make site`` trains, the site is built without it, and says so.
+Without a run to show, which ``make site`` trains, there is no page but a warning, an error after
+``-W``.
 """
 
 from pathlib import Path

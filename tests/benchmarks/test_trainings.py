@@ -13,7 +13,10 @@ import multi30k
 import numpy as np
 import picture_claims
 import pytest
+import since_2017
+import table_3
 from _claims import by_share, courses, named
+from _trained import rows_of, settings_of
 from tiny_run import config_for, resize_toy_corpus
 from tiny_workload import let_files_take_data_dir
 
@@ -42,6 +45,24 @@ def test_what_is_pre_trained_has_the_sizes_of_what_is_tuned():
     )
     assert others == [first, first]
     assert len({recipe.data.vocabulary_size for recipe in recipes}) == 1
+
+
+RECIPE_OF_ROW = {
+    "fashion_mnist": lambda row: Recipe.load(row["recipe"]),
+    "since_2017": lambda row: since_2017.recipe_of(row["row"]),
+    "table_3": lambda row: table_3.CLAIM.recipe_of(row["row"]),
+}
+RECIPE_OF_ROW |= {
+    f"picture-claims-{name}": lambda row, claim=claim: claim().recipe_of(row["row"])
+    for name, claim in picture_claims.CLAIMS.items()
+}
+
+
+@pytest.mark.parametrize("name", RECIPE_OF_ROW)
+def test_what_the_results_hold_is_known_by_its_settings_and_not_trained_again(name):
+    with _ablations.known():
+        for row in rows_of(fashion_mnist.RESULTS / f"{name}.json"):
+            assert settings_of(RECIPE_OF_ROW[name](row)) == row["settings"], row
 
 
 def test_jobs_take_turns():
