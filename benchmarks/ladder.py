@@ -55,8 +55,9 @@ def main(arguments=None):
                     *("--json", str(_result(options, recipe))),
                     *("--run-folder", str(_run(options, recipe))),
                     *("--split", "validation", "--split", SPLIT),
+                    recipe,
                     *(["--data-dir", options.data_dir] if options.data_dir else []),
-                    *(recipe, "--seed", str(options.seed)),
+                    *("--seed", str(options.seed)),
                 ]
             )
             if status:
