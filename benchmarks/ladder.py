@@ -145,7 +145,7 @@ def table(result):
 
 def _trainer(name, folder, options):
     """A Trainer at the beginning of a training, in a folder of its own within ``folder``."""
-    recipe = Recipe.load(name).with_value("data_dir", options.data_dir)
+    recipe = Recipe.load(name).with_value("data_dir", options.data_dir or "")
     recipe = recipe.with_value("seed", options.seed)
     return prepare(Job(recipe, folder / Path(name).stem, CPU, Progress(io.StringIO())))
 

@@ -63,7 +63,8 @@ def main(arguments=None):
     result = {"kind": "norms", **machine(["norms.py", *given]), "blas": numpy_blas()}
     pairs = of_lengths(options.sentences)
     if max(options.sizes) > len(pairs["train"]):
-        raise SystemExit(f"there are {len(pairs['train'])} sentences for a batch of --sizes")
+        most = len(pairs["train"])
+        raise SystemExit(f"--sizes {max(options.sizes)}: choose {most} or less, all there are")
     result |= {"sentences": len(pairs["train"]), "epochs": options.epochs, "rows": []}
     with threadpool_limits(1, user_api="blas"):
         for size in options.sizes:

@@ -591,8 +591,8 @@ plt.show()
 # of ImageNet, and the opposite one with 300 million: what is built in helps those who have seen little, and limits
 # those who have seen enough. Two seeds and 300 steps are no measurement of that. On Fashion-MNIST, with 1,840 steps
 # each, the Transformer is behind with a hundredth of the pictures and with all, by 4 or 5 %: there, from a tenth on, it
-# is not pictures that it lacks ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), three
-# seeds from there on).
+# is not pictures that it lacks ([measured](../docs/picture_claims.md#few-pictures-convolutions-and-attention), one
+# seed; three of the Transformer and the small network from a tenth on).
 #
 # ## 5 · What it looks at
 #

@@ -61,7 +61,9 @@ RECIPE_OF_ROW |= {
 @pytest.mark.parametrize("name", RECIPE_OF_ROW)
 def test_what_the_results_hold_is_known_by_its_settings_and_not_trained_again(name):
     with _ablations.known():
-        for row in rows_of(fashion_mnist.RESULTS / f"{name}.json"):
+        rows = rows_of(fashion_mnist.RESULTS / f"{name}.json")
+        assert rows
+        for row in rows:
             assert settings_of(RECIPE_OF_ROW[name](row)) == row["settings"], row
 
 

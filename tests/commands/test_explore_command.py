@@ -77,9 +77,9 @@ def test_options_say_where_it_is_written_and_which_sentences_it_has(run_copy, op
     options = ["--output", page, "--no-open", "--sentences", sentences]
     error = said("explore", run_copy, *options).err
     assert contents(page)["examples"] == [
-        "das Kind\fsingt",
+        "das Kind\fsingt",  # one, as in every other file
         "</script>",
-    ]  # one, as in every other file
+    ]
     assert opened == []
     assert not (run_copy / "explorer.html").exists()
     assert error.count("on functions of a learner's; the page computes with the package's") == 1
