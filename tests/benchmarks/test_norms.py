@@ -21,6 +21,11 @@ def built(monkeypatch):
     return Transformer(config), layer
 
 
+def test_batches_larger_than_all_there_is_are_refused_and_no_model_is_left_untrained():
+    with pytest.raises(SystemExit, match="--sizes 101: choose 100 or less"):
+        norms.main(["--sizes", "2", "101", "--sentences", "100"])
+
+
 def of_kind(model, kind):
     return [module for _, module in model.named_modules() if isinstance(module, kind)]
 

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from itertools import combinations
+from pathlib import Path
 
 import _ablations
 import fashion_mnist
@@ -65,6 +66,24 @@ def test_what_the_results_hold_is_known_by_its_settings_and_not_trained_again(na
         assert rows
         for row in rows:
             assert settings_of(RECIPE_OF_ROW[name](row)) == row["settings"], row
+
+
+def test_rows_of_since_2017_that_nobody_asks_for_stay(tmp_path, monkeypatch):
+    results = {row["row"]: row for row in rows_of(since_2017.RESULTS / "since_2017.json")}
+    file = tmp_path / "since_2017.json"
+    shutil.copy(since_2017.RESULTS / "since_2017.json", file)
+    new = {"parameters": 1, "time": 2.0, "memory": 3.0}
+    monkeypatch.setattr(since_2017, "costs", lambda *_: new)
+    options = ["--json", file, "--rows", "RMSNorm", "--lengths", 64, 128, 256]
+    assert since_2017.main(list(map(str, options))) == 0
+    expected = results | {name: results[name] | new for name in (since_2017.BASE, "RMSNorm")}
+    assert rows_of(file) == list(expected.values())
+
+
+def test_the_ladder_without_a_folder_has_the_data_of_a_recipe_that_names_none(monkeypatch):
+    monkeypatch.setattr(ladder, "prepare", lambda job: job.recipe)
+    recipe = ladder._trainer("multi30k-quick", Path("folder"), ladder._parsed([]))
+    assert recipe.data == Recipe.load("multi30k-quick").data
 
 
 def test_jobs_take_turns():

@@ -1,12 +1,12 @@
 import json
 import platform
 import shutil
-import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import threadpoolctl
+from memory import traced
 from threadpoolctl import threadpool_limits
 
 import minitransformer
@@ -118,9 +118,8 @@ def test_a_long_log_takes_no_more_memory_than_a_short_one(run_copy):
     most = []
     for length in (1000, 5000):
         run.log.write([first, *[first | {"step": 2}] * length, last])
-        tracemalloc.start()
-        run_facts(run)
-        most.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+        with traced() as memory:
+            run_facts(run)
+        most.append(memory.peak)
     assert most[1] < 1.05 * most[0]
     assert most[1] < run.log.path.stat().st_size

@@ -1,7 +1,6 @@
-import tracemalloc
-
 import numpy as np
 import pytest
+from memory import traced
 
 from minitransformer.layers.attention import (
     merge_heads,
@@ -47,12 +46,10 @@ def test_it_is_full_attention_with_the_weights_out_of_the_window_taken_away(wind
 def peak_of_a_step(length, window):
     """The most memory that forward and backward of a sequence have at once, in bytes."""
     query, key, value, dy = np.zeros((4, 1, length, 8), np.float32)
-    tracemalloc.start()
-    _, cache = restricted_attention(query, key, value, 1, window)
-    restricted_attention_backward(dy, cache)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
+    with traced() as memory:
+        _, cache = restricted_attention(query, key, value, 1, window)
+        restricted_attention_backward(dy, cache)
+    return memory.peak
 
 
 def test_memory_grows_as_the_length_does():

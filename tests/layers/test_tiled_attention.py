@@ -1,8 +1,8 @@
-import tracemalloc
 from functools import partial
 
 import numpy as np
 import pytest
+from memory import traced
 from rounding import assert_but_for_rounding
 
 from minitransformer.layers.attention import (
@@ -72,12 +72,10 @@ def test_no_order_of_scores_overflows_or_is_forgotten(order):
 def peak_of_a_step(length, size=64):
     """The most memory that forward and backward of a sequence have at once, in bytes."""
     query, key, value, dy = np.zeros((4, 1, 1, length, 8), np.float32)
-    tracemalloc.start()
-    _, cache = tiled_attention(query, key, value, size, causal=True)
-    tiled_attention_backward(dy, cache)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
+    with traced() as memory:
+        _, cache = tiled_attention(query, key, value, size, causal=True)
+        tiled_attention_backward(dy, cache)
+    return memory.peak
 
 
 def test_memory_grows_as_the_length_does():

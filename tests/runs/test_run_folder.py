@@ -1,9 +1,9 @@
 import json
-import tracemalloc
 
 import numpy as np
 import pytest
 from full_disk import full_disk
+from memory import traced
 from run_files import contents
 
 from minitransformer import Transformer
@@ -186,12 +186,10 @@ def test_a_model_that_is_loaded_is_in_memory_once(run):
     config = LanguageModelConfig(1000, 256, d_ff=1024, num_layers=6)
     run.save_config(config, {})
     run.save_model(model_arrays(LanguageModel(config, seed=None)), "epoch 1", nll=1.0)
-    tracemalloc.start()
-    run.load_trained("cpu")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    with traced() as memory:
+        run.load_trained("cpu")
     once = 4 * config.num_parameters()
-    assert 2 * once < peak < 2.4 * once
+    assert 2 * once < memory.peak < 2.4 * once
 
 
 def test_what_a_killed_process_left_half_written_is_removed(logged):
