@@ -19,6 +19,7 @@ from _machine import cpu
 from _tables import markdown
 from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 
+from minitransformer.commands.arguments import whole
 from minitransformer.core.libraries import library
 from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation.tables import spread
@@ -65,7 +66,7 @@ def add_claim(parser, runs):
     parser.add_argument("--data-dir", help="folder with the data; without it, a download")
     parser.add_argument("--runs", type=Path, default=Path("runs") / runs, help="where to train")
     parser.add_argument("--rows", nargs="+", help="some of the rows, by name")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the result, as .png")
 
 

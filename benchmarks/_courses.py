@@ -10,6 +10,8 @@ from _machine import cores, machine
 from _settings import Settings
 from _workload import make_workload
 
+from minitransformer.commands.arguments import positive
+
 SEEDS = (1, 2)
 WINDOW = 20  # steps whose losses are averaged
 
@@ -20,7 +22,7 @@ def parsed(description, arguments):
         description, "--config", "--data-dir", "--device", "--threads", "--batch-tokens", "--json"
     )
     add = parser.add_argument
-    add("--steps", type=int, default=400, help="of each run")
+    add("--steps", type=positive, default=400, help="of each run")
     add("--peak-learning-rate", type=float, default=1.2e-3, help="after a quarter of the steps")
     add("--plot", type=Path, metavar="FILE", help="draw the curves, as .png, .svg or .pdf")
     return parser.parse_args(arguments)

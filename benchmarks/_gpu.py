@@ -10,16 +10,17 @@ import subprocess
 import sys
 from contextlib import suppress
 
-from minitransformer.core.backend import CPU, DeviceError, select_device
+from minitransformer.core.backend import CPU, select_device
+from minitransformer.core.errors import ExplainedError
 
 DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
 
 
 def main(name):
-    """Print the facts; the exit status is a DeviceError's message where there is no such device."""
+    """Print the facts; the exit status is what is wrong where there is no such device."""
     try:
         device = select_device(name)
-    except DeviceError as error:
+    except ExplainedError as error:
         return str(error)
     facts = {"name": "a CPU", "count": 0} if device == CPU else of_gpu(device)
     print(json.dumps({"gpu": facts, "without_torch": torch_problem(name)}))

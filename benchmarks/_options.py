@@ -1,17 +1,21 @@
 """The options that several benchmarks have, said once."""
 
 import argparse
+import sys
 from pathlib import Path
+
+from minitransformer.commands.arguments import new_file, positive, whole
+from minitransformer.core.errors import ExplainedError, in_words
 
 SHARED = {
     "--config": dict(choices=("toy", "tiny", "base"), default="tiny", help="size of the model"),
     "--data-dir": dict(help="folder with Multi30k; without it and MINITRANSFORMER_DATA, toy text"),
     "--device": dict(default="cpu", help="cpu, cuda or cuda:N, for each side"),
-    "--threads": dict(type=int, default=0, help="of each side; 0 is one for each core"),
+    "--threads": dict(type=whole, default=0, help="of each side; 0 is one for each core"),
     "--batch-tokens": dict(
-        type=int, default=4096, help="padded tokens a batch, both languages together"
+        type=positive, default=4096, help="padded tokens a batch, both languages together"
     ),
-    "--json": dict(type=Path, metavar="FILE", help="write the result to a file"),
+    "--json": dict(type=new_file, metavar="FILE", help="write the result to a file"),
 }
 
 
@@ -28,3 +32,11 @@ def parser(description, *shared):
     for name in shared:
         made.add_argument(name, **SHARED[name])
     return made
+
+
+def end(main):
+    """Run a script to its end, with the status that it has; what a user can mend is a line."""
+    try:
+        sys.exit(main())
+    except (OSError, ExplainedError) as error:
+        sys.exit(f"{Path(sys.argv[0]).name}: {in_words(error)}")

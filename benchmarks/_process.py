@@ -17,6 +17,8 @@ from _machine import TORCH
 from _settings import Settings
 from _workload import Workload
 
+from minitransformer.core.errors import ExplainedError, in_words
+
 # With these the allocator of the C library keeps the memory that is freed, in place of returning it
 # to the system and asking for it again, page by page, in the next step.
 TUNED_MALLOC = {
@@ -26,7 +28,7 @@ TUNED_MALLOC = {
 }
 
 
-class SideError(RuntimeError):
+class SideError(ExplainedError):
     """A side failed; the message is what it said."""
 
 
@@ -116,6 +118,8 @@ def _serve(side, folder, settings):
         for line in sys.stdin:
             request = json.loads(line)
             answer(result=getattr(served, request["call"])(**request["arguments"]))
+    except ExplainedError as error:
+        answer(error=in_words(error))
     except Exception:
         answer(error=traceback.format_exc())
 

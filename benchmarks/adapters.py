@@ -22,6 +22,7 @@ import _options
 from _machine import machine, numpy_blas
 from language_model import standard_library_text
 
+from minitransformer.commands.arguments import positive
 from minitransformer.runs.checkpoint.arrays import PARAMETERS
 from minitransformer.tasks.task import run_at
 
@@ -105,12 +106,12 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0], "--json")
     parser.add_argument("runs", nargs="+", help="run folders of models that were imported")
-    parser.add_argument("--characters", type=int, default=120_000, help="of the text")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--characters", type=positive, default=120_000, help="of the text")
+    parser.add_argument("--epochs", type=positive, default=2)
     parser.add_argument("--rates", nargs=2, default=["1e-3", "1e-4"], help="peaks of the two rows")
     parser.add_argument("--fields", default="", help="more fields for each training")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

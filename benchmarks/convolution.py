@@ -9,8 +9,7 @@ allocator, which keeps what is freed. First they show that they agree; then they
 blocks of steps, and who begins changes from block to block.
 """
 
-import sys
-
+import _options
 import numpy as np
 from _machine import note_on_kernels
 from _turns import beside, in_words, on, parser, rates, require_same, run
@@ -124,4 +123,4 @@ def table(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

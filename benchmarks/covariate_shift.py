@@ -18,7 +18,6 @@ import itertools
 import json
 import statistics
 import sys
-from pathlib import Path
 from unittest.mock import patch
 
 import _options
@@ -27,6 +26,7 @@ from _machine import machine, numpy_blas
 from _tables import markdown
 from threadpoolctl import threadpool_limits
 
+from minitransformer.commands.arguments import new_file, positive, whole
 from minitransformer.core.module import Module
 from minitransformer.core.twins import accelerated
 from minitransformer.data.images.batches import picture_batches
@@ -204,12 +204,12 @@ def _spread(values, digits):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0])
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--pictures", type=int, default=LEARNED, help="to learn from")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="times through all of them")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result to a file")
+    parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--pictures", type=positive, default=LEARNED, help="to learn from")
+    parser.add_argument("--epochs", type=positive, default=EPOCHS, help="times through all of them")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

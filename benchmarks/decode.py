@@ -26,6 +26,8 @@ import _options
 from _machine import blas_of, cores, machine, note_on_kernels
 from _process import TUNED_MALLOC, require_torch
 
+from minitransformer.commands.arguments import positive
+
 SEARCHES = ("greedy", "beam")
 SAME = 0.97  # of the sentences at least; two words of almost one probability may change places
 
@@ -326,18 +328,21 @@ def _parsed(arguments):
     add = parser.add_argument
     add("--run-folder", help="a run with three-way tying; by default the toy model is trained")
     add("--data-dir", help="folder with Multi30k, if the run is one of it")
-    add("--sentences", type=int, help="the first so many of the test set; all by default")
-    add("--beam-size", type=int, default=5, help="of the beam search")
+    add("--sentences", type=positive, help="the first so many of the test set; all by default")
+    add("--beam-size", type=positive, default=5, help="of the beam search")
     add("--alpha", type=float, default=0.6, help="exponent of the length penalty")
-    add("--rounds", type=int, default=3, help="how often each side translates everything")
+    add("--rounds", type=positive, default=3, help="how often each side translates everything")
     add("--alone", action="store_true", help="our side alone, where there is no PyTorch")
     add("--no-accelerate", action="store_true", help="our code without its faster twins")
     add("--tuned-malloc", action="store_true", help="tune the allocator of PyTorch's side")
     add(
-        "--torch-max-tokens", type=int, default=4096, help="in a batch of PyTorch's, times the beam"
+        "--torch-max-tokens",
+        type=positive,
+        default=4096,
+        help="in a batch of PyTorch's, times the beam",
     )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -21,6 +21,7 @@ import _options
 from _machine import cpu, machine, numpy_blas
 from _trained import require_settings, rows_of, scored_before, settings_of, trained
 
+from minitransformer.commands.arguments import new_file, whole
 from minitransformer.core.twins import accelerated
 from minitransformer.evaluation.tables import spread
 from minitransformer.training.recipe import Recipe
@@ -115,15 +116,15 @@ def _parsed(arguments):
         "--runs", type=Path, default=Path("runs/fashion-mnist"), help="where to train"
     )
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
     parser.add_argument(
-        "--shards", type=int, default=0, help="of each batch; 0 is one for each core"
+        "--shards", type=whole, default=0, help="of each batch; 0 is one for each core"
     )
     parser.add_argument(
-        "--json", type=Path, default=RESULTS / "fashion_mnist.json", help="the result"
+        "--json", type=new_file, default=RESULTS / "fashion_mnist.json", help="the result"
     )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -34,6 +34,7 @@ import _options
 from _machine import machine, numpy_blas
 from _trained import trained
 
+from minitransformer.commands.arguments import new_file, whole
 from minitransformer.data.text.toy import labelled_toy_corpus
 from minitransformer.tasks.tagging import Tagging
 from minitransformer.training.progress import Progress
@@ -159,12 +160,12 @@ def _parsed(arguments):
         choices=EPOCHS,
         help="of the labels",
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
     parser.add_argument(
-        "--json", type=Path, default=RESULTS / "fine_tuning.json", help="the result"
+        "--json", type=new_file, default=RESULTS / "fine_tuning.json", help="the result"
     )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -242,4 +242,4 @@ def _parsed(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -13,6 +13,10 @@ import statistics
 import subprocess
 import sys
 
+import _options
+
+from minitransformer.commands.arguments import positive
+
 PROGRAMS = {
     "import numpy": "import numpy",
     "import minitransformer": "import minitransformer",
@@ -27,7 +31,7 @@ PROGRAMS = {
 def main(arguments=None):
     """Measure and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=40, help="default: %(default)s")
+    parser.add_argument("--rounds", type=positive, default=40, help="default: %(default)s")
     seconds = measure(parser.parse_args(arguments).rounds)
     print(f"{'':<26}{'fastest':>20}{'median':>20}")
     for program, times in seconds.items():
@@ -55,4 +59,4 @@ def measure(rounds):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

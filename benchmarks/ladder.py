@@ -23,6 +23,7 @@ import multi30k
 from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.inference.translator import Translator
@@ -174,15 +175,15 @@ def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0])
     add = parser.add_argument
     add("--data-dir", help="folder with Multi30k; without it, a download")
-    add("--seed", type=int, default=1, help="of each training")
+    add("--seed", type=whole, default=1, help="of each training")
     add("--runs", type=Path, default=Path("runs/ladder"), help="where to train")
     add("--results", type=Path, help="where the JSON files go (default: where it trains)")
-    add("--rounds", type=int, default=8, help=f"in which each takes {STEPS} steps")
-    add("--decodings", type=int, default=3, help="translations of the test set by each search")
+    add("--rounds", type=positive, default=8, help=f"in which each takes {STEPS} steps")
+    add("--decodings", type=positive, default=3, help="translations of the test set by each search")
     options = parser.parse_args(arguments)
     options.results = options.results or options.runs
     return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

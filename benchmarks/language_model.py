@@ -31,6 +31,7 @@ from _products import of_map, seconds_of_products
 from _turns import beside, in_words, require_same
 
 from minitransformer import accelerated
+from minitransformer.commands.arguments import positive
 from minitransformer.core.backend import CPU
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.training.job import Job
@@ -68,7 +69,7 @@ def standard_library_text(most=CHARACTERS):
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
     parser = _options.parser(__doc__.splitlines()[0], "--json")
-    parser.add_argument("--steps", type=int, default=2000, help=f"a multiple of {BLOCK}")
+    parser.add_argument("--steps", type=positive, default=2000, help=f"a multiple of {BLOCK}")
     options = parser.parse_args(arguments)
     require_torch()
     given = sys.argv[1:] if arguments is None else arguments
@@ -191,4 +192,4 @@ def table(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

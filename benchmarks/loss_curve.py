@@ -13,11 +13,11 @@ of one side lie apart is the noise, which bounds how far apart the mean curves o
 lie. The curves are compared in windows of steps, in which the losses are averaged.
 """
 
-import sys
 import tempfile
 from dataclasses import replace
 
 import _courses
+import _options
 import numpy as np
 from _courses import SEEDS, WINDOW, windows
 from _process import SideProcess, require_torch
@@ -145,4 +145,4 @@ def plot(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

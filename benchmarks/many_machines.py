@@ -27,6 +27,8 @@ from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import Workload
 
+from minitransformer.commands.arguments import positive
+
 MODELS = "base", "big"
 PIECES = 37_000  # of the vocabulary, section 5.1
 PAPER_BATCH = 50_000  # tokens, 25,000 of each language, section 5.1
@@ -294,9 +296,9 @@ def _parsed(arguments):
     add(
         "--processes", type=Path, default=here, metavar="FILE", help="what processes.py has written"
     )
-    add("--rounds", type=int, default=3, help="steps of each model; the median counts")
+    add("--rounds", type=positive, default=3, help="steps of each model; the median counts")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -12,10 +12,10 @@ import argparse
 import json
 import math
 import shlex
-import sys
 from pathlib import Path
 
 import _machine
+import _options
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.evaluation.scores import score, table
@@ -128,4 +128,4 @@ def by_source_length(pairs, hypotheses):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

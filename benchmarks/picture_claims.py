@@ -28,6 +28,7 @@ import numpy as np
 from _claims import Claim, add_claim, by_share, measured, table, validations
 from _machine import machine, numpy_blas
 
+from minitransformer.commands.arguments import new_file
 from minitransformer.core.twins import accelerated
 from minitransformer.tasks.classification import Classification
 from minitransformer.tasks.splits import load_split
@@ -259,11 +260,11 @@ def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0])
     parser.add_argument("claim", choices=CLAIMS)
     add_claim(parser, "picture-claims")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the result")
+    parser.add_argument("--json", type=new_file, metavar="FILE", help="the result")
     options = parser.parse_args(arguments)
     options.json = options.json or RESULTS / f"picture-claims-{options.claim}.json"
     return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

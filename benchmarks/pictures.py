@@ -17,13 +17,13 @@ Last, how time and memory of a convolution and a max pooling grow with the area 
 
 import copy
 import io
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
+import _options
 import numpy as np
 from _growth import exponent, peak
 from _machine import note_on_kernels, peak_mb
@@ -317,4 +317,4 @@ def table(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

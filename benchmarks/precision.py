@@ -13,11 +13,11 @@ which drops the last of float32's 24 bits.
 """
 
 import math
-import sys
 from dataclasses import asdict, replace
 from functools import partial
 
 import _courses
+import _options
 import numpy as np
 from _courses import SEEDS, WINDOW, windows
 from _our_side import OurSide
@@ -192,4 +192,4 @@ def plot(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

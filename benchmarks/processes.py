@@ -27,6 +27,7 @@ from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import make_workload
 
+from minitransformer.commands.arguments import positive
 from minitransformer.parallel.alone import Alone
 from minitransformer.parallel.processes import all_processes
 from minitransformer.training.trainer import Trainer
@@ -230,12 +231,12 @@ def _parsed(arguments):
     shared = ("--config", "--data-dir", "--threads", "--batch-tokens", "--json")
     parser = _options.parser(__doc__.splitlines()[0], *shared)
     add = parser.add_argument
-    add("--rounds", type=int, default=10, help="turns of each; the median counts")
-    add("--steps", type=int, default=4, help="of each turn")
-    sizes = dict(type=int, nargs="*", metavar="BYTES", default=_reductions.SIZES)
+    add("--rounds", type=positive, default=10, help="turns of each; the median counts")
+    add("--steps", type=positive, default=4, help="of each turn")
+    sizes = dict(type=positive, nargs="*", metavar="BYTES", default=_reductions.SIZES)
     add("--sizes", **sizes, help="of the gradients that are added up alone, if any")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(all_processes().run(main))  # where one fails, all end
+    _options.end(lambda: all_processes().run(main))  # where one fails, all end

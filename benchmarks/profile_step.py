@@ -24,6 +24,8 @@ from _our_side import OurSide
 from _settings import Settings
 from _workload import make_workload
 
+from minitransformer.commands.arguments import positive
+
 SECONDS_BETWEEN_LOOKS = 0.001
 
 PRODUCTS, BIAS = "linear maps: matrix products", "bias, ReLU and their gradients"
@@ -197,10 +199,10 @@ def _parsed(arguments):
         __doc__.splitlines()[0], "--config", "--data-dir", "--threads", "--batch-tokens", "--json"
     )
     add = parser.add_argument
-    add("--steps", type=int, default=20, help="steps to look at")
+    add("--steps", type=positive, default=20, help="steps to look at")
     add("--reference", action="store_true", help="the readable functions, not their faster twins")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -8,8 +8,7 @@ same allocator, which keeps what is freed. First they show that they agree; then
 blocks of steps, and who begins changes from block to block.
 """
 
-import sys
-
+import _options
 import _products
 import numpy as np
 from _machine import note_on_kernels
@@ -17,6 +16,7 @@ from _products import of_map, seconds_of_products
 from _turns import beside, in_words, on, parser, require_same, run
 from threadpoolctl import threadpool_limits
 
+from minitransformer.commands.arguments import positive
 from minitransformer.layers.elman import Elman
 from minitransformer.layers.gru import GRU
 from minitransformer.layers.lstm import LSTM
@@ -91,9 +91,9 @@ def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
     made = parser(__doc__.splitlines()[0])
     add = made.add_argument
-    add("--batch", type=int, default=64, help="sequences a batch, B")
-    add("--length", type=int, default=20, help="steps a sequence, T")
-    add("--width", type=int, default=256, help="of inputs and states, D")
+    add("--batch", type=positive, default=64, help="sequences a batch, B")
+    add("--length", type=positive, default=20, help="steps a sequence, T")
+    add("--width", type=positive, default=256, help="of inputs and states, D")
     return run("recurrent", made.parse_args(arguments), arguments, measure, table)
 
 
@@ -154,4 +154,4 @@ def table(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -12,9 +12,9 @@ import importlib
 import json
 import re
 import statistics
-import sys
 from pathlib import Path
 
+import _options
 import train_step
 
 RESULTS = Path(__file__).parent / "results"
@@ -235,4 +235,4 @@ def markdown(heads, rows):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -19,6 +19,7 @@ from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
 from threadpoolctl import threadpool_limits
 
+from minitransformer.commands.arguments import positive
 from minitransformer.core.memory import keep_freed_memory
 from minitransformer.layers.attention import (
     scaled_dot_product_attention,
@@ -120,12 +121,17 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0], "--json")
     add = parser.add_argument
-    add("--window", type=int, default=16, help="how far a query sees to either side, r")
-    add("--width", type=int, default=128, help="of queries, keys and values, D")
-    add("--heads", type=int, default=2, help="H, a divisor of the width")
-    add("--rounds", type=int, default=5, help="how often each length is timed; the fastest counts")
+    add("--window", type=positive, default=16, help="how far a query sees to either side, r")
+    add("--width", type=positive, default=128, help="of queries, keys and values, D")
+    add("--heads", type=positive, default=2, help="H, a divisor of the width")
+    add(
+        "--rounds",
+        type=positive,
+        default=5,
+        help="how often each length is timed; the fastest counts",
+    )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -23,6 +23,8 @@ from _our_side import OurSide
 from _settings import Settings
 from _workload import Workload
 
+from minitransformer.commands.arguments import positive
+
 PIECES = 8000  # of the vocabulary
 POINT = {"batch_tokens": 4096, "length": 16, "d_model": 256, "layers": 3}
 AXES = {
@@ -147,9 +149,14 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0], "--device", "--threads", "--json")
     add = parser.add_argument
-    add("--rounds", type=int, default=5, help="how often each point is timed; the median counts")
+    add(
+        "--rounds",
+        type=positive,
+        default=5,
+        help="how often each point is timed; the median counts",
+    )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

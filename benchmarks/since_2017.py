@@ -26,6 +26,7 @@ from _machine import machine, numpy_blas
 from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
 from _turns import alternate, seconds_of
 
+from minitransformer.commands.arguments import new_file, positive, whole
 from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.core.twins import accelerated
 from minitransformer.layers.attention import (
@@ -244,16 +245,22 @@ def _parsed(arguments):
     parser.add_argument(
         "--rows", nargs="+", default=ROWS, choices=ROWS, metavar="ROW", help="beside the unchanged"
     )
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="a training each")
-    parser.add_argument("--blocks", type=int, default=9, help="turns of each step that is timed")
-    parser.add_argument("--block", type=int, default=5, help="steps in a row")
-    parser.add_argument("--rows-of-text", type=int, default=6, help="texts of a timed step")
-    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS), help="n of tiles")
-    parser.add_argument("--json", type=Path, default=RESULTS / "since_2017.json", help="the result")
+    parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3], help="a training each")
+    parser.add_argument(
+        "--blocks", type=positive, default=9, help="turns of each step that is timed"
+    )
+    parser.add_argument("--block", type=positive, default=5, help="steps in a row")
+    parser.add_argument("--rows-of-text", type=positive, default=6, help="texts of a timed step")
+    parser.add_argument(
+        "--lengths", type=positive, nargs="+", default=list(LENGTHS), help="n of tiles"
+    )
+    parser.add_argument(
+        "--json", type=new_file, default=RESULTS / "since_2017.json", help="the result"
+    )
     options = parser.parse_args(arguments)
     options.rows = dict.fromkeys([BASE, *options.rows])
     return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

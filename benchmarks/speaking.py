@@ -24,6 +24,7 @@ from _process import require_torch
 from _turns import alternate, on
 from language_model import standard_library_text
 
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.conversation import Conversation
@@ -160,13 +161,13 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0], "--json")
     parser.add_argument("run", help="a run folder of a model that was imported")
-    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, cores()}))
-    parser.add_argument("--prompt", type=int, default=32, metavar="N", help="tokens")
-    parser.add_argument("--characters", type=int, default=8000, help="of the text to predict")
-    parser.add_argument("--blocks", type=int, default=10, help="turns of each side")
-    parser.add_argument("--block", type=int, default=8, help="tokens in a row")
+    parser.add_argument("--threads", type=whole, nargs="+", default=sorted({1, cores()}))
+    parser.add_argument("--prompt", type=positive, default=32, metavar="N", help="tokens")
+    parser.add_argument("--characters", type=positive, default=8000, help="of the text to predict")
+    parser.add_argument("--blocks", type=positive, default=10, help="turns of each side")
+    parser.add_argument("--block", type=positive, default=8, help="tokens in a row")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

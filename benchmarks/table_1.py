@@ -31,6 +31,7 @@ from _growth import exponent, peak
 from _machine import machine
 from _turns import seconds_of
 
+from minitransformer.commands.arguments import positive
 from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.layers.attention import (
     multi_head_attention,
@@ -114,7 +115,9 @@ LAYERS = {
 def main(arguments=None):
     """Measure, print the tables and write the JSON; returns the exit status."""
     parser = _options.parser(__doc__.splitlines()[0], "--json")
-    parser.add_argument("--rounds", type=int, default=5, help="timings of each; the median counts")
+    parser.add_argument(
+        "--rounds", type=positive, default=5, help="timings of each; the median counts"
+    )
     options = parser.parse_args(arguments)
     arguments = sys.argv[1:] if arguments is None else arguments
     with ONE_BLAS_THREAD:
@@ -287,4 +290,4 @@ def table(result):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

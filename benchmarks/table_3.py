@@ -26,6 +26,7 @@ from _machine import machine, numpy_blas
 from _tables import markdown
 from _trained import settings_of
 
+from minitransformer.commands.arguments import new_file
 from minitransformer.core.twins import accelerated
 from minitransformer.evaluation.scores import score
 from minitransformer.evaluation.tables import spread
@@ -130,9 +131,11 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0])
     add_claim(parser, "table-3")
-    parser.add_argument("--json", type=Path, default=RESULTS / "table_3.json", help="the result")
+    parser.add_argument(
+        "--json", type=new_file, default=RESULTS / "table_3.json", help="the result"
+    )
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -23,6 +23,8 @@ from _process import TUNED_MALLOC, SideProcess, require_torch
 from _settings import PRECISIONS, Settings
 from _workload import make_workload
 
+from minitransformer.commands.arguments import positive
+
 # How far loss and gradients may lie apart. In float64 only an error makes more. In lower precision
 # a ReLU near 0 may round to either side, which turns a few of its million gradients on or off.
 TOLERANCES = {"float64": 1e-9, "float32": 3e-3, "tf32": 3e-2}
@@ -259,11 +261,11 @@ def _parsed(arguments):
         help="the other side: PyTorch as it is or compiled, or our code without its faster twins",
     )
     add("--precision", choices=PRECISIONS, default="float32", help="of matrix products")
-    add("--steps", type=int, default=40, help="timed steps of each side")
-    add("--block", type=int, default=5, help="steps that a side takes in a row")
+    add("--steps", type=positive, default=40, help="timed steps of each side")
+    add("--block", type=positive, default=5, help="steps that a side takes in a row")
     add("--tuned-malloc", action="store_true", help="tune the allocator of the other side")
     return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _options.end(main)

@@ -7,9 +7,12 @@ import re
 from importlib import import_module
 from pathlib import Path
 
+import _options
 import pytest
 import report
 from tiny_workload import WORKLOADS
+
+from minitransformer.core.errors import InputError
 
 BESIDE_PYTORCH = {"convolution", "decode", "language_model", "loss_curve", "pictures", "recurrent"}
 BESIDE_PYTORCH |= {"speaking"}
@@ -63,3 +66,28 @@ def test_without_pytorch_it_says_what_to_install(script, monkeypatch):
     monkeypatch.setattr("_process.find_spec", lambda name: None)
     with pytest.raises(SystemExit, match=r"pip install torch=="):
         import_module(script).main([])
+
+
+def test_what_a_user_can_mend_is_said_in_a_line(monkeypatch):
+    def fails():
+        raise InputError("no such thing")
+
+    monkeypatch.setattr("sys.argv", ["benchmarks/norms.py"])
+    for main, ends in ((fails, "norms.py: no such thing"), (lambda: 3, 3)):
+        with pytest.raises(SystemExit) as end:
+            _options.end(main)
+        assert end.value.code == ends
+
+
+def test_each_script_ends_so():
+    texts = [path.read_text("utf-8") for path in Path(report.__file__).parent.glob("[a-z]*.py")]
+    ends = [text.split("__main__")[1] for text in texts if "__main__" in text]
+    assert all("    _options.end(" in end for end in ends)
+    assert len(ends) > len(WORKLOADS)
+
+
+@pytest.mark.parametrize("script", sorted(WORKLOADS.keys() - {"ladder"}))
+def test_a_result_that_cannot_be_written_is_told_before_it_is_measured(script, capsys):
+    with pytest.raises(SystemExit):
+        import_module(script).main(["--json", "nowhere/found.json"])
+    assert "cannot be written: there is no folder nowhere" in capsys.readouterr().err

@@ -50,4 +50,4 @@ def test_what_is_wrong_with_its_options_is_said_once():
     script = ROOT / "benchmarks/processes.py"
     done = finished([MPIEXEC, "-n", "2", sys.executable, str(script), "--sizes", "many"])
     assert done.returncode == 2
-    assert done.stderr.count("invalid int value: 'many'") == 1
+    assert done.stderr.count("'many' is no whole number, 1 or more") == 1
