@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from endless import ENDLESS, STOPPED
 
-from minitransformer.commands import check
+from minitransformer.commands import apart, check
 from minitransformer.commands.cli import main
 from minitransformer.course.exercises import exercise_names, parts_of
 
@@ -102,13 +102,16 @@ def test_as_json_it_says_of_each_part_what_the_check_of_its_exercise_says(answer
 
 @pytest.mark.parametrize(("text", "says"), [
     ("import os\nos._exit(0)", "its process ended with exit status 0"),
-    ("while True: pass", "more than 3 s (ex08.py, line 1): is there a loop that never ends?"),
+    ("while True: pass", "more than 150 s (ex08.py, line 1): is there a loop that never ends?"),
     ("1 / 0", "ZeroDivisionError"),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_checked_is_named_and_the_others_are_checked(
     text, says, answers, monkeypatch, capfd
 ):
-    monkeypatch.setattr(check, "LONGEST", 3)
+    def run_apart(function, seconds, paths):
+        return apart.run_apart(function, 3 if "ex08" in paths else seconds, paths=paths)
+
+    monkeypatch.setattr(check, "run_apart", run_apart)  # only what never ends is hurried
     monkeypatch.setattr(check, "exercise_names", lambda: ["ex07", "ex08", "own"])
     (answers / "ex08.py").write_text(text)
     status, said = overview(capfd)

@@ -1,5 +1,7 @@
 """A page of the explorer in Chromium, as a person uses it; ``conftest.py`` has what opens one."""
 
+from itertools import count
+
 import pytest
 from in_node import corpus
 from waiting import HANGS
@@ -44,13 +46,15 @@ wait();
 class Page:
     """The page in a file in the browser; `selector` is one of CSS."""
 
+    numbers = count()
+
     def __init__(self, driver, path):
         self.driver, self.path = driver, path
         self.be_wide(WIDE)
 
     def go(self, fragment):
-        self.driver.get("about:blank")  # or another fragment would be no other page
-        self.driver.get(self.path.as_uri() + fragment)
+        anew = f"?{next(self.numbers)}"  # or another fragment would be no other page
+        self.driver.get(self.path.as_uri() + anew + fragment)
 
     def open(self, fragment="#example=1"):
         self.go(fragment)
@@ -66,10 +70,13 @@ class Page:
         return self.driver.find_element(CSS, selector)
 
     def until(self, selector):
-        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.all(selector))
+        self.wait(lambda _: self.all(selector))
 
     def until_run(self, script):
-        wait.WebDriverWait(self.driver, HANGS).until(lambda _: self.run(script))
+        self.wait(lambda _: self.run(script))
+
+    def wait(self, condition):
+        wait.WebDriverWait(self.driver, HANGS, poll_frequency=0.02).until(condition)
 
     def click(self, selector):
         self.one(selector).click()
