@@ -46,7 +46,10 @@ def page_of(trained, in_chromium):
     return opened
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name",
+    ["GPT", *(pytest.param(name, marks=pytest.mark.slow) for name in KINDS if name != "GPT")],
+)
 def test_every_box_opens_and_every_view_is_told_in_three_languages(name, page_of):
     page = page_of(name)
     page.open("#example=1")

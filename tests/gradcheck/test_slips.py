@@ -79,6 +79,7 @@ def test_a_slip_made_in_each_gradient_is_told_by_its_name(case):
         assert judged == "named" or "zero everywhere" in tensor.diagnosis, tensor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [case for case in CASES if case.directions], ids=lambda case: case.name
 )
