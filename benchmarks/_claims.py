@@ -6,7 +6,6 @@ explodes is a result, too. What was trained is not trained again: neither a run 
 one whose scores are in the file.
 """
 
-import json
 import re
 import statistics
 from collections.abc import Callable
@@ -14,14 +13,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import _results
 import numpy as np
 from _machine import cpu
 from _tables import markdown
-from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
+from _trained import require_settings, scored_before, settings_of, trained_by
 
 from minitransformer.commands.arguments import whole
 from minitransformer.core.libraries import library
-from minitransformer.core.regular_file import written_whole
 from minitransformer.evaluation.tables import spread
 from minitransformer.runs.run_folder import RunFolder
 from minitransformer.training.recipe import Recipe
@@ -87,7 +86,8 @@ def measured(claim, options, folder, about):
     settings = {row: settings_of(recipe) for row, recipe in recipes.items()}
     scored = {row: scored_before(options.json, settings[row]) for row in recipes}
     result = {**about, "aim": claim.aim, "rows": []}
-    rows = {row["row"]: row for row in rows_of(options.json)}  # those that nobody asks for stay
+    # Those that nobody asks for stay.
+    rows = {row["row"]: row for row in _results.rows_of(options.json)}
     rows |= {
         row: {"row": row, "settings": settings[row], "seeds": list(scored[row].values())}
         for row in recipes
@@ -100,8 +100,7 @@ def measured(claim, options, folder, about):
             seeds = list(scored[row].values())
             rows[row] = {"row": row, "settings": settings[row], "seeds": seeds}
             result["rows"] = [rows[row] for row in claim.rows if row in rows]
-            with written_whole(options.json) as file:
-                file.write((json.dumps(result, indent=1) + "\n").encode())
+            _results.write(result, options.json)
     if options.plot:
         figure = (claim.plot or courses)(result)
         figure.savefig(options.plot, dpi=120, metadata={"Software": None})

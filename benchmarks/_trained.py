@@ -4,8 +4,9 @@ Nor is one made whose scores are in the file of results already, with the same s
 """
 
 import copy
-import json
 import sys
+
+from _results import rows_of
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.runs.run_folder import RunFolder
@@ -48,11 +49,6 @@ def settings_of(recipe):
     for section, name in OF_A_MACHINE:
         del sections[section][name]
     return sections
-
-
-def rows_of(file):
-    """The rows in a file of results; none where there is no file yet."""
-    return json.loads(file.read_text("utf-8"))["rows"] if file.exists() else []
 
 
 def scored_before(file, settings):

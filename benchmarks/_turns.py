@@ -1,10 +1,10 @@
 """Two steps of one process that take turns: ours, and PyTorch's with the same numbers."""
 
-import json
 import sys
 from time import perf_counter
 
 import _options
+import _results
 from _machine import cores, machine, numpy_blas
 from _process import require_torch
 
@@ -43,8 +43,7 @@ def run(kind, options, arguments, measure, table):
     with accelerated():
         result |= measure(options)
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

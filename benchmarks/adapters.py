@@ -9,7 +9,6 @@ memory, and how large what is stored is. All rows have equal steps. The peaks of
 are usual ones; they were not tuned.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 
 import _options
+import _results
 from _machine import machine, numpy_blas
 from language_model import standard_library_text
 
@@ -47,8 +47,7 @@ def main(arguments=None):
                 row = {"run": Path(path).name, "trained": what, "fields": " ".join(fields)}
                 result["rows"].append(row | measured | of_run(run))
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -15,12 +15,12 @@ kind, by its errors on pictures that it does not learn from; the test's are othe
 """
 
 import itertools
-import json
 import statistics
 import sys
 from unittest.mock import patch
 
 import _options
+import _results
 import numpy as np
 from _machine import machine, numpy_blas
 from _tables import markdown
@@ -108,8 +108,7 @@ def main(arguments=None):
             seeds = [trained(kind, rate, seed, splits, options.epochs) for seed in options.seeds]
             result["rows"].append({"norm": kind, "rate": rate, "seeds": seeds})
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

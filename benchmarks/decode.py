@@ -12,7 +12,6 @@ On a CPU our side keeps the memory that it frees, as ``minitransformer translate
 ``--tuned-malloc`` lets the other side do so too.
 """
 
-import json
 import multiprocessing
 import os
 import sys
@@ -23,6 +22,7 @@ from time import perf_counter
 from unittest.mock import patch
 
 import _options
+import _results
 from _machine import blas_of, cores, machine, note_on_kernels
 from _process import TUNED_MALLOC, require_torch
 
@@ -43,8 +43,7 @@ def main(arguments=None):
         workload = make_workload(options.run_folder or train_toy(folder), options)
     result |= measure(workload, options)
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -12,14 +12,14 @@ of the same recipe whose scores are in the file, to which those of other seeds a
 added. Seconds are of the clock, of whatever else the machine did.
 """
 
-import json
 import statistics
 import sys
 from pathlib import Path
 
 import _options
+import _results
 from _machine import cpu, machine, numpy_blas
-from _trained import require_settings, rows_of, scored_before, settings_of, trained
+from _trained import require_settings, scored_before, settings_of, trained
 
 from minitransformer.commands.arguments import new_file, whole
 from minitransformer.core.twins import accelerated
@@ -43,11 +43,11 @@ def main(arguments=None):
                 scored[recipe][seed] = _scores(run, settings[recipe])
     command = ["fashion_mnist.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "fashion_mnist", **machine(command), "blas": numpy_blas()}
-    rows = {row["recipe"]: row for row in rows_of(options.json)}  # of other recipes, too
+    rows = {row["recipe"]: row for row in _results.rows_of(options.json)}  # of other recipes, too
     rows |= {Path(name).stem: _row(name, settings[name], scored[name]) for name in settings}
     result["rows"] = list(rows.values())
     print(table(result))
-    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -23,7 +23,6 @@ A training that was cut off goes on where it was, and one that is over is not ma
 """
 
 import io
-import json
 import statistics
 import sys
 from collections import Counter
@@ -31,6 +30,7 @@ from functools import cache
 from pathlib import Path
 
 import _options
+import _results
 from _machine import machine, numpy_blas
 from _trained import trained
 
@@ -61,7 +61,7 @@ def main(arguments=None):
     result = {"kind": "fine_tuning", **machine(command), "blas": numpy_blas()}
     result["rows"] = [_row(options, *row) for row in sorted(rows)]
     print(table(result))
-    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import _options
+import _results
 import multi30k
 from _machine import machine, note_on_kernels, numpy_blas
 from _turns import seconds_of
@@ -66,8 +67,7 @@ def main(arguments=None):
     result = {"kind": "ladder", **machine(["ladder.py", *arguments]), "blas": numpy_blas()}
     result["rows"] = compare(options)
     print(table(result))
-    text = json.dumps(result, indent=1) + "\n"
-    (options.results / "ladder.json").write_text(text, encoding="utf-8")
+    _results.write(result, options.results / "ladder.json")
     return 0
 
 

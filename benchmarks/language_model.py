@@ -14,7 +14,6 @@ block to block.
 import ast
 import copy
 import io
-import json
 import math
 import sys
 import sysconfig
@@ -24,6 +23,7 @@ from types import SimpleNamespace
 
 import _options
 import _products
+import _results
 import numpy as np
 from _machine import machine, note_on_kernels, numpy_blas
 from _process import require_torch
@@ -76,8 +76,7 @@ def main(arguments=None):
     result = {"kind": "language_model", **machine(["language_model.py", *given])}
     result |= {"blas": numpy_blas(), **measure(standard_library_text(), options.steps)}
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

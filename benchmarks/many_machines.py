@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import _options
 import _reductions
+import _results
 import numpy as np
 from _cost import Link, Step, Traffic, strong_efficiency, traffic, weak_efficiency
 from _flops import batch_flops
@@ -283,8 +284,7 @@ def main(arguments=None):
         },
         "models": {name: measure(name, settings, options.rounds) for name in MODELS},
     }
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     print(table(result))
     return 0
 

@@ -9,13 +9,13 @@ chosen by the validation set; the test set is looked at once.
 """
 
 import argparse
-import json
 import math
 import shlex
 from pathlib import Path
 
 import _machine
 import _options
+import _results
 
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.evaluation.scores import score, table
@@ -62,7 +62,7 @@ def main(arguments=None):
         return status
     splits = options.split or ["validation", "test_2016_flickr"]
     result = scored(run, splits, ["train", *train])
-    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -13,12 +13,12 @@ at once, stands beside it.
 """
 
 import copy
-import json
 import sys
 from itertools import islice
 from unittest.mock import patch
 
 import _options
+import _results
 import numpy as np
 from _machine import machine, numpy_blas
 from _tables import markdown
@@ -75,8 +75,7 @@ def main(arguments=None):
                 ]
             result["rows"].append(row)
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -13,7 +13,6 @@ Then the sum of gradients is timed alone, over sizes, and the two numbers of the
 the step itself, stands beside what was measured.
 """
 
-import json
 import statistics
 import sys
 from dataclasses import replace
@@ -22,6 +21,7 @@ from time import perf_counter
 import _cost
 import _options
 import _reductions
+import _results
 from _machine import cores, machine
 from _our_side import OurSide, update_seconds
 from _settings import Settings
@@ -221,8 +221,7 @@ def main(arguments=None):
         "rows": rows,
         "reductions": reductions,
     }
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     print(table(result))
     return 0
 

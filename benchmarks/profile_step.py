@@ -10,7 +10,6 @@ follows: while Python's lock is held, nobody can look.)
 """
 
 import concurrent.futures.thread
-import json
 import linecache
 import math
 import sys
@@ -18,6 +17,7 @@ import threading
 from collections import Counter
 
 import _options
+import _results
 from _flops import batch_flops
 from _machine import cores, machine
 from _our_side import OurSide
@@ -79,8 +79,7 @@ def main(arguments=None):
         "gemm_peak_gflops": max(side.gemm().values()),
     }
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -9,10 +9,10 @@ disturbed least. The memory is the most that a step had at once, counted in a st
 exponent e is that of time (or memory) ~ nᵉ that fits best.
 """
 
-import json
 import sys
 
 import _options
+import _results
 import numpy as np
 from _growth import exponent, peak
 from _machine import machine, note_on_kernels, numpy_blas
@@ -45,8 +45,7 @@ def main(arguments=None):
     with threadpool_limits(1, user_api="blas"):
         result |= measure(LENGTHS, options.window, options.width, options.heads, options.rounds)
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -9,13 +9,13 @@ sentences are random ids without padding, and a round over all points is repeate
 moment of the machine does not fall on one of them.
 """
 
-import json
 import math
 import statistics
 import sys
 from types import SimpleNamespace
 
 import _options
+import _results
 import numpy as np
 from _flops import batch_flops
 from _machine import cores, machine
@@ -52,8 +52,7 @@ def main(arguments=None):
         **measure(settings, options.rounds, AXES),
     }
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

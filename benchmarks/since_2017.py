@@ -13,17 +13,17 @@ What was trained is not trained again: neither a run that is there, nor one whos
 file.
 """
 
-import json
 import statistics
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import _options
+import _results
 import numpy as np
 from _growth import exponent, peak
 from _machine import machine, numpy_blas
-from _trained import require_settings, rows_of, scored_before, settings_of, trained_by
+from _trained import require_settings, scored_before, settings_of, trained_by
 from _turns import alternate, seconds_of
 
 from minitransformer.commands.arguments import new_file, positive, whole
@@ -92,7 +92,8 @@ def main(arguments=None):
     command = ["since_2017.py", *(sys.argv[1:] if arguments is None else arguments)]
     result = {"kind": "since_2017", **machine(command), "blas": numpy_blas()}
     with ONE_BLAS_THREAD, accelerated(True):
-        rows = {row["row"]: row for row in rows_of(options.json)}  # those that nobody asks for stay
+        # Those that nobody asks for stay.
+        rows = {row["row"]: row for row in _results.rows_of(options.json)}
         rows |= {
             name: {"row": name, "settings": settings[name], **costs(scored, name, options)}
             | {"seeds": list(scored[name].values())}
@@ -101,7 +102,7 @@ def main(arguments=None):
         result["rows"] = [rows[name] for name in ROWS if name in rows]
         result["tiles"] = tiles(options.lengths)
     print(table(result))
-    options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -10,7 +10,6 @@ they say the same, and how well they predict a text, what Python's standard libr
 and they take turns in blocks of tokens, each with a cache of keys and values, greedily, in float32.
 """
 
-import json
 import resource
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import _options
+import _results
 import numpy as np
 from _machine import cores, machine, numpy_blas
 from _process import require_torch
@@ -51,8 +51,7 @@ def main(arguments=None):
     result["text"] = predictions(conversation.model, theirs, ids)
     result["rows"] = [tokens(conversation.model, theirs, ids, options, n) for n in options.threads]
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -17,7 +17,6 @@ The paper counts what brings positions together and not the projections around i
 needs as much: so multi-head attention with its projections stands beside.
 """
 
-import json
 import math
 import statistics
 import sys
@@ -25,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import _options
+import _results
 import numpy as np
 from _counting import CountingMachine
 from _growth import exponent, peak
@@ -124,8 +124,7 @@ def main(arguments=None):
         measured = measure(GRID, options.rounds, CROSSINGS, PATH)
     result = {"kind": "table_1", **machine(["table_1.py", *arguments]), **measured}
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -8,7 +8,6 @@ blocks of steps on the same batches, one waiting while the other computes, after
 up. The ratio is that of the seconds for all blocks; each block has its own, which shows the spread.
 """
 
-import json
 import math
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import _options
+import _results
 import numpy as np
 from _flops import batch_flops
 from _machine import cores, machine, note_on_kernels
@@ -48,8 +48,7 @@ def main(arguments=None):
     result |= measure(workload, settings, options.against, options.tuned_malloc, options.block)
     result["config"] = options.config
     print(table(result))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    _results.write(result, options.json)
     return 0
 
 

@@ -3,11 +3,13 @@
 ``processes.py`` is tried by tests/parallel/, ``gpu_report.py`` beside this.
 """
 
+import json
 import re
 from importlib import import_module
 from pathlib import Path
 
 import _options
+import _results
 import pytest
 import report
 from tiny_workload import WORKLOADS
@@ -91,3 +93,13 @@ def test_a_result_that_cannot_be_written_is_told_before_it_is_measured(script, c
     with pytest.raises(SystemExit):
         import_module(script).main(["--json", "nowhere/found.json"])
     assert "cannot be written: there is no folder nowhere" in capsys.readouterr().err
+
+
+def test_rows_that_are_there_already_keep_the_command_that_brought_them(tmp_path):
+    file = tmp_path / "found.json"
+    for command, rows in (("first", [1]), ("second", [1]), ("third", [1, 2])):
+        _results.write({"command": command, "rows": rows}, file)
+        assert json.loads(file.read_text())["command"] == command.replace("second", "first")
+    _results.write({"command": "fourth", "seconds": 1}, file)
+    assert json.loads(file.read_text()) == {"command": "fourth", "seconds": 1}
+    _results.write({"command": "fifth", "rows": []}, None)  # nothing is asked for
