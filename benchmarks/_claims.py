@@ -19,7 +19,7 @@ from _machine import cpu
 from _tables import markdown
 from _trained import require_settings, scored_before, settings_of, trained_by
 
-from minitransformer.commands.arguments import whole
+from minitransformer.commands.arguments import picture_file, whole
 from minitransformer.core.libraries import library
 from minitransformer.evaluation.tables import spread
 from minitransformer.runs.run_folder import RunFolder
@@ -66,7 +66,9 @@ def add_claim(parser, runs):
     parser.add_argument("--runs", type=Path, default=Path("runs") / runs, help="where to train")
     parser.add_argument("--rows", nargs="+", help="some of the rows, by name")
     parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the result, as .png")
+    parser.add_argument(
+        "--plot", type=picture_file, metavar="FILE", help="draw the result, as .png"
+    )
 
 
 def measured(claim, options, folder, about):

@@ -3,14 +3,13 @@
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import _options
 from _machine import cores, machine
 from _settings import Settings
 from _workload import make_workload
 
-from minitransformer.commands.arguments import positive
+from minitransformer.commands.arguments import picture_file, positive
 
 SEEDS = (1, 2)
 WINDOW = 20  # steps whose losses are averaged
@@ -24,7 +23,7 @@ def parsed(description, arguments):
     add = parser.add_argument
     add("--steps", type=positive, default=400, help="of each run")
     add("--peak-learning-rate", type=float, default=1.2e-3, help="after a quarter of the steps")
-    add("--plot", type=Path, metavar="FILE", help="draw the curves, as .png, .svg or .pdf")
+    add("--plot", type=picture_file, metavar="FILE", help="draw the curves, as .png, .svg or .pdf")
     return parser.parse_args(arguments)
 
 

@@ -17,7 +17,7 @@ DRIVER = ("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
 
 
 def main(name):
-    """Print the facts; the exit status is what is wrong where there is no such device."""
+    """Print the facts; the exit status says what is wrong where there is no such device."""
     try:
         device = select_device(name)
     except ExplainedError as error:

@@ -1,10 +1,16 @@
 """The options that several benchmarks have, said once."""
 
 import argparse
+import os
 import sys
+import traceback
+from functools import partial
 from pathlib import Path
 
+from _process import SideError
+
 from minitransformer.commands.arguments import new_file, positive, whole
+from minitransformer.commands.cli import TRACEBACK
 from minitransformer.core.errors import ExplainedError, in_words
 
 SHARED = {
@@ -34,9 +40,20 @@ def parser(description, *shared):
     return made
 
 
-def end(main):
-    """Run a script to its end, with the status that it has; what a user can mend is a line."""
+def end(main, run=lambda main: main()):
+    """End a script with the status of main(), of which what a user can mend is a line.
+
+    Args:
+        run: calls it, as several processes do that are to end together.
+    """
+    sys.exit(run(partial(_status_of, main)))
+
+
+def _status_of(main):
     try:
-        sys.exit(main())
-    except (OSError, ExplainedError) as error:
-        sys.exit(f"{Path(sys.argv[0]).name}: {in_words(error)}")
+        return main()
+    except (OSError, ExplainedError, SideError) as error:
+        if os.environ.get(TRACEBACK):
+            traceback.print_exception(error)
+        print(f"{Path(sys.argv[0]).name}: {in_words(error)}", file=sys.stderr)
+        return 1

@@ -17,8 +17,6 @@ from _machine import TORCH
 from _settings import Settings
 from _workload import Workload
 
-from minitransformer.core.errors import ExplainedError, in_words
-
 # With these the allocator of the C library keeps the memory that is freed, in place of returning it
 # to the system and asking for it again, page by page, in the next step.
 TUNED_MALLOC = {
@@ -28,7 +26,7 @@ TUNED_MALLOC = {
 }
 
 
-class SideError(ExplainedError):
+class SideError(RuntimeError):
     """A side failed; the message is what it said."""
 
 
@@ -99,6 +97,12 @@ def require_torch():
         raise SystemExit(f"PyTorch is not installed; python -m pip install {TORCH}")
 
 
+def explained(error):
+    """Whether it is an ExplainedError of ours; in PyTorch's process there is no such thing."""
+    errors = sys.modules.get("minitransformer.core.errors")
+    return bool(errors) and isinstance(error, errors.ExplainedError)
+
+
 def _serve(side, folder, settings):
     """Answer the lines on standard input."""
     # What a library prints must not come between the answers.
@@ -118,10 +122,8 @@ def _serve(side, folder, settings):
         for line in sys.stdin:
             request = json.loads(line)
             answer(result=getattr(served, request["call"])(**request["arguments"]))
-    except ExplainedError as error:
-        answer(error=in_words(error))
-    except Exception:
-        answer(error=traceback.format_exc())
+    except Exception as error:
+        answer(error=str(error) if explained(error) else traceback.format_exc())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from _machine import cores, machine, numpy_blas
 from _process import require_torch
 
 from minitransformer import accelerated
-from minitransformer.commands.arguments import positive, whole
+from minitransformer.commands.arguments import positive
 from minitransformer.core.memory import keep_freed_memory
 
 TOLERANCE = 1e-4  # of two gradients in float32, of the largest entry
@@ -19,7 +19,7 @@ def parser(description):
     """An ArgumentParser with the options of a script whose steps take turns."""
     made = _options.parser(description, "--json")
     add = made.add_argument
-    add("--threads", type=whole, nargs="*", help="of each side; one, and one for each core")
+    add("--threads", type=positive, nargs="*", help="of each side; one, and one for each core")
     add("--blocks", type=positive, default=10, help="turns of each side")
     add("--block", type=positive, default=5, help="steps that a side takes in a row")
     return made

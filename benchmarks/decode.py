@@ -21,12 +21,8 @@ from dataclasses import asdict
 from time import perf_counter
 from unittest.mock import patch
 
-import _options
-import _results
 from _machine import blas_of, cores, machine, note_on_kernels
 from _process import TUNED_MALLOC, require_torch
-
-from minitransformer.commands.arguments import positive
 
 SEARCHES = ("greedy", "beam")
 SAME = 0.97  # of the sentences at least; two words of almost one probability may change places
@@ -43,6 +39,8 @@ def main(arguments=None):
         workload = make_workload(options.run_folder or train_toy(folder), options)
     result |= measure(workload, options)
     print(table(result))
+    import _results  # here, as what imports our package: PyTorch's process imports this file
+
     _results.write(result, options.json)
     return 0
 
@@ -287,7 +285,7 @@ def _ask(connection, method, *arguments):
     try:
         connection.send((method, arguments))
         return connection.recv()
-    except (EOFError, BrokenPipeError):
+    except (EOFError, ConnectionError):
         raise SystemExit("a side failed; its own message stands above") from None
 
 
@@ -323,6 +321,10 @@ def table(result):
 
 
 def _parsed(arguments):
+    import _options
+
+    from minitransformer.commands.arguments import positive
+
     parser = _options.parser(__doc__.splitlines()[0], "--device", "--threads", "--json")
     add = parser.add_argument
     add("--run-folder", help="a run with three-way tying; by default the toy model is trained")
@@ -344,4 +346,6 @@ def _parsed(arguments):
 
 
 if __name__ == "__main__":
+    import _options
+
     _options.end(main)

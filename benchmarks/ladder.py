@@ -50,6 +50,7 @@ def main(arguments=None):
     """Train, score, time, and write the JSON files; returns the exit status."""
     options = _parsed(arguments)
     arguments = sys.argv[1:] if arguments is None else arguments
+    options.results.mkdir(parents=True, exist_ok=True)
     for recipe in RECIPES:
         if not _result(options, recipe).exists():
             status = multi30k.main(

@@ -69,8 +69,12 @@ def standard_library_text(most=CHARACTERS):
 def main(arguments=None):
     """Measure, print a table and write the JSON; returns the exit status."""
     parser = _options.parser(__doc__.splitlines()[0], "--json")
-    parser.add_argument("--steps", type=positive, default=2000, help=f"a multiple of {BLOCK}")
+    parser.add_argument(
+        "--steps", type=positive, default=2000, help=f"a multiple of {BLOCK} above it"
+    )
     options = parser.parse_args(arguments)
+    if options.steps % BLOCK or options.steps == BLOCK:
+        parser.error(f"--steps: {options.steps} is no multiple of {BLOCK} above it")
     require_torch()
     given = sys.argv[1:] if arguments is None else arguments
     result = {"kind": "language_model", **machine(["language_model.py", *given])}

@@ -17,6 +17,7 @@ import _machine
 import _options
 import _results
 
+from minitransformer.commands.arguments import new_file
 from minitransformer.commands.cli import main as minitransformer
 from minitransformer.evaluation.scores import score, table
 from minitransformer.inference.translator import Translator
@@ -35,7 +36,7 @@ def main(arguments=None):
         description=__doc__.splitlines()[0],
         usage="%(prog)s --json FILE [options] RECIPE [options of minitransformer train]",
     )
-    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the result")
+    parser.add_argument("--json", type=new_file, required=True, metavar="FILE", help="the result")
     parser.add_argument(
         "--run-folder", default="runs/multi30k", help="where to train (default: %(default)s)"
     )

@@ -16,6 +16,7 @@ the step itself, stands beside what was measured.
 import statistics
 import sys
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 
 import _cost
@@ -27,7 +28,7 @@ from _our_side import OurSide, update_seconds
 from _settings import Settings
 from _workload import make_workload
 
-from minitransformer.commands.arguments import positive
+from minitransformer.commands.arguments import new_file, positive
 from minitransformer.parallel.alone import Alone
 from minitransformer.parallel.processes import all_processes
 from minitransformer.training.trainer import Trainer
@@ -227,9 +228,11 @@ def main(arguments=None):
 
 
 def _parsed(arguments):
-    shared = ("--config", "--data-dir", "--threads", "--batch-tokens", "--json")
+    shared = "--config", "--data-dir", "--threads", "--batch-tokens"
     parser = _options.parser(__doc__.splitlines()[0], *shared)
     add = parser.add_argument
+    file = Path if all_processes().rank else new_file  # the others write none
+    add("--json", type=file, metavar="FILE", help="write the result to a file")
     add("--rounds", type=positive, default=10, help="turns of each; the median counts")
     add("--steps", type=positive, default=4, help="of each turn")
     sizes = dict(type=positive, nargs="*", metavar="BYTES", default=_reductions.SIZES)
@@ -238,4 +241,4 @@ def _parsed(arguments):
 
 
 if __name__ == "__main__":
-    _options.end(lambda: all_processes().run(main))  # where one fails, all end
+    _options.end(main, all_processes().run)  # where one fails, all end

@@ -129,7 +129,10 @@ def _parsed(arguments):
         default=5,
         help="how often each length is timed; the fastest counts",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.width % options.heads:
+        parser.error(f"--heads: {options.heads} is no divisor of the width, {options.width}")
+    return options
 
 
 if __name__ == "__main__":

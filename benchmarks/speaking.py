@@ -24,7 +24,7 @@ from _process import require_torch
 from _turns import alternate, on
 from language_model import standard_library_text
 
-from minitransformer.commands.arguments import positive, whole
+from minitransformer.commands.arguments import positive
 from minitransformer.core.blas_threads import ONE_BLAS_THREAD
 from minitransformer.decoding.states import text_decoder_for
 from minitransformer.inference.conversation import Conversation
@@ -160,7 +160,7 @@ def table(result):
 def _parsed(arguments):
     parser = _options.parser(__doc__.splitlines()[0], "--json")
     parser.add_argument("run", help="a run folder of a model that was imported")
-    parser.add_argument("--threads", type=whole, nargs="+", default=sorted({1, cores()}))
+    parser.add_argument("--threads", type=positive, nargs="+", default=sorted({1, cores()}))
     parser.add_argument("--prompt", type=positive, default=32, metavar="N", help="tokens")
     parser.add_argument("--characters", type=positive, default=8000, help="of the text to predict")
     parser.add_argument("--blocks", type=positive, default=10, help="turns of each side")

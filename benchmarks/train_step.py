@@ -263,7 +263,10 @@ def _parsed(arguments):
     add("--steps", type=positive, default=40, help="timed steps of each side")
     add("--block", type=positive, default=5, help="steps that a side takes in a row")
     add("--tuned-malloc", action="store_true", help="tune the allocator of the other side")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.precision == "tf32" and options.device == "cpu":
+        parser.error("--precision tf32 is of a GPU; choose its --device")
+    return options
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import _options
 import _results
 import pytest
 import report
+from _process import SideError
+from elsewhere import python
 from tiny_workload import WORKLOADS
 
 from minitransformer.core.errors import InputError
@@ -70,15 +72,23 @@ def test_without_pytorch_it_says_what_to_install(script, monkeypatch):
         import_module(script).main([])
 
 
-def test_what_a_user_can_mend_is_said_in_a_line(monkeypatch):
+@pytest.mark.parametrize(("error", "says"), [
+    (InputError("no such thing"), "no such thing"),
+    (FileNotFoundError(2, "not there", "a.npz"), "a.npz: not there"),
+    (SideError("no GPU"), "no GPU"),
+])  # fmt: skip
+def test_what_a_user_can_mend_is_said_in_a_line(error, says, monkeypatch, capsys):
     def fails():
-        raise InputError("no such thing")
+        raise error
 
     monkeypatch.setattr("sys.argv", ["benchmarks/norms.py"])
-    for main, ends in ((fails, "norms.py: no such thing"), (lambda: 3, 3)):
-        with pytest.raises(SystemExit) as end:
-            _options.end(main)
-        assert end.value.code == ends
+    with pytest.raises(SystemExit, match="1"):
+        _options.end(fails)
+    assert capsys.readouterr().err == f"norms.py: {says}\n"
+    monkeypatch.setenv("MINITRANSFORMER_TRACEBACK", "1")
+    with pytest.raises(SystemExit, match="1"):
+        _options.end(fails)
+    assert "in fails" in capsys.readouterr().err
 
 
 def test_each_script_ends_so():
@@ -88,11 +98,45 @@ def test_each_script_ends_so():
     assert len(ends) > len(WORKLOADS)
 
 
-@pytest.mark.parametrize("script", sorted(WORKLOADS.keys() - {"ladder"}))
-def test_a_result_that_cannot_be_written_is_told_before_it_is_measured(script, capsys):
-    with pytest.raises(SystemExit):
-        import_module(script).main(["--json", "nowhere/found.json"])
-    assert "cannot be written: there is no folder nowhere" in capsys.readouterr().err
+def test_a_script_ends_with_the_status_that_its_processes_agree_on():
+    with pytest.raises(SystemExit, match="7"):
+        _options.end(lambda: 3, lambda main: main() + 4)
+
+
+NOWHERE = "cannot be written: there is no folder nowhere"
+REFUSED = [
+    *(
+        (f"{script} --json nowhere/found.json", NOWHERE)
+        for script in WORKLOADS
+        if script != "ladder"
+    ),
+    ("multi30k --json nowhere/found.json", NOWHERE),
+    ("loss_curve --plot nowhere/found.png", NOWHERE),
+    ("table_3 --plot nowhere/found.png", NOWHERE),
+    ("scaling --rounds 0", "'0' is no whole number, 1 or more"),
+    ("train_step --batch-tokens 0", "'0' is no whole number, 1 or more"),
+    ("recurrent --threads 0", "'0' is no whole number, 1 or more"),
+    ("norms --seeds -1", "'-1' is no whole number, 0 or more"),
+    ("train_step --precision tf32", "--precision tf32 is of a GPU"),
+    ("language_model --steps 50", "--steps: 50 is no multiple of 50 above it"),
+    ("restricted --heads 3", "--heads: 3 is no divisor of the width, 128"),
+]
+
+
+@pytest.mark.parametrize(("command", "says"), REFUSED, ids=[command for command, _ in REFUSED])
+def test_what_cannot_be_done_is_told_before_anything_is(command, says, capsys):
+    script, *arguments = command.split()
+    with pytest.raises(SystemExit, match="2"):
+        import_module(script).main(arguments)
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("modules", ["_process, _torch_side", "decode"])
+def test_the_process_of_pytorchs_side_holds_nothing_of_our_package(modules):
+    """Whose memory is measured beside ours."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    program = f"import sys, {modules}; print([m for m in sys.modules if 'minitransformer.' in m])"
+    assert python("-c", program, path=[Path(report.__file__).parent]).stdout == "[]\n"
 
 
 def test_rows_that_are_there_already_keep_the_command_that_brought_them(tmp_path):

@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_checked_is_named_and_the_others_are_checked(
     def run_apart(function, seconds, paths):
         return apart.run_apart(function, 3 if "ex08" in paths else seconds, paths=paths)
 
-    monkeypatch.setattr(check, "run_apart", run_apart)  # only what never ends is hurried
+    monkeypatch.setattr(check, "run_apart", run_apart)  # the others have the time they need
     monkeypatch.setattr(check, "exercise_names", lambda: ["ex07", "ex08", "own"])
     (answers / "ex08.py").write_text(text)
     status, said = overview(capfd)

@@ -438,7 +438,7 @@ def test_a_link_opens_exactly_what_was_seen(page, last):
         page.click("[id='parts-decoder.1.cross.weights']")
         page.click("#box-head-0")
     before = page.run(SEEN)
-    page.open(page.driver.current_url.split("html")[1])
+    page.open("#" + page.driver.current_url.split("#")[1])
     assert page.run(SEEN) == before
     assert len(page.all("#steps .chosen")) == 1
     page.click("#undo")  # what a link has chosen can be taken back
