@@ -71,16 +71,9 @@ def output_of(program, source):
     return done.stdout
 
 
-# These take half a minute or more, and run on the stand-in alone: what that takes, NumPy takes.
-LONG = ["16", "22", "24", "25", "26", "28", "30", "31"]
-ON_A_CPU = [source for source in SOURCES if source.stem[:2] not in LONG]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "program"), [
-    *(pytest.param(source, RUN, id=source.stem) for source in ON_A_CPU),
-    *(pytest.param(s, WITH_ARRAYS_LIKE_CUPYS + RUN, id=f"{s.stem}, stand-in") for s in SOURCES),
-])  # fmt: skip
+@pytest.mark.parametrize("program", [RUN, WITH_ARRAYS_LIKE_CUPYS + RUN], ids=["cpu", "stand-in"])
+@each_lesson
 def test_a_lesson_runs_and_gives_no_answer_away(source, program):
     parts = parts_of(exercise_of(source))
     assert f"0 of {len(parts)} right" in output_of(program, source)
