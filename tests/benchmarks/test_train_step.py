@@ -120,7 +120,7 @@ def test_what_goes_wrong_in_a_process_is_told(tmp_path):
         pytest.raises(SideError, match="IndexError"),
     ):
         side.call("take_steps", indices=[7])
-    with pytest.raises(SideError, match="^unknown device 'gpu'; choose"):  # no traceback
+    with pytest.raises(SideError, match=r"^unknown device 'gpu'; choose"):  # no traceback
         SideProcess("ours", tmp_path, Settings(device="gpu"))
     (tmp_path / "weights.npz").unlink()
     with pytest.raises(SideError, match=r"weights\.npz"):
