@@ -38,6 +38,14 @@ def test_of_a_gradient_that_is_right_nothing_is_hinted():
     assert "the values are multiplied" not in said
 
 
+@pytest.mark.parametrize("slip", ["1 / sigma", "gamma"])
+def test_where_all_terms_are_right_but_for_a_factor_they_are_not_explained(slip):
+    functions = functions_with(batch_norm_backward={"gamma / sigma": slip})
+    said = judge(PART_OF["batch_norm"], functions).explanation
+    assert "factor" in said
+    assert "two of the three terms" not in said.replace("\n", " ")
+
+
 def test_weights_that_sum_to_0_are_wrong_and_nobody_is_warned_of_0_by_0():
     functions = functions_with(softmax={"x.max(axis=-1, keepdims=True)": "x.max()"})
     assert judge(PART_OF["softmax"], functions).status == WRONG

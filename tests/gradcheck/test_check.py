@@ -10,7 +10,7 @@ import pytest
 from battery.elementary import square, square_backward
 
 from minitransformer.gradcheck import CheckError, check_module, check_pair
-from minitransformer.gradcheck.numeric import numeric_gradient, refined_slope
+from minitransformer.gradcheck.numeric import numeric_gradient, refined_slope, rounding
 from minitransformer.layers.layer_norm import LayerNorm
 from minitransformer.layers.relu import relu, relu_backward
 
@@ -41,6 +41,14 @@ def test_a_refined_slope_is_exact_where_a_function_bends_sharply(function, deriv
     found, error = refined_slope(forward, np.array([x]), one, one, size=x)
     assert found == pytest.approx(derivative(x), rel=1e-8)
     assert abs(found - derivative(x)) <= error <= 1e-8 * abs(derivative(x))
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8])
+def test_a_refined_slope_is_known_to_some_roundings_of_large_outputs(offset):
+    """The more powers of h² are removed, the longer is a step that will do."""
+    one = np.ones(1)
+    found, error = refined_slope(lambda x: offset + np.sin(x), one / 2, one, one, size=0.5)
+    assert abs(found - np.cos(0.5)) <= error < 200 * rounding(offset, 1)
 
 
 @pytest.mark.parametrize("directions", [None, 2])

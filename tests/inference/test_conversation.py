@@ -86,6 +86,15 @@ def test_an_answer_that_nobody_listens_to_till_its_end_is_a_turn_all_the_same():
     assert "".join(conversation.reply("c", 5)) == shown(greedy(ids, 5))
 
 
+def test_with_a_temperature_the_seed_decides_what_is_answered():
+    def answer(seed):
+        conversation = Conversation(MODEL, VOCABULARY)
+        return "".join(conversation.reply("ab", 9, temperature=1.0, seed=seed))
+
+    assert answer(0) == answer(0)
+    assert len({answer(seed) for seed in range(5)}) == 5
+
+
 def test_a_vocabulary_whose_texts_do_not_end_with_a_turn_is_of_no_conversation():
     pieces, special = gguf_file.PIECES, range(3)
     one = TokenizerVocabulary.of_bytes(pieces, gguf_file.MERGES, special, begins=[0], ends=[0])

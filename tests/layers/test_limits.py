@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from on_device import STAND_IN
 
 from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
 from minitransformer.layers.attention import (
@@ -15,7 +16,7 @@ from minitransformer.layers.attention import (
     split_heads,
 )
 from minitransformer.layers.batch_norm import batch_norm
-from minitransformer.layers.embedding import check_token_ids, embedding
+from minitransformer.layers.embedding import embedding
 from minitransformer.layers.gated_linear_unit import gated_linear_unit, gated_linear_unit_backward
 from minitransformer.layers.gelu import erf, gelu, gelu_by_tanh, gelu_by_tanh_backward
 from minitransformer.layers.layer_norm import LayerNorm, layer_norm
@@ -32,6 +33,7 @@ from minitransformer.layers.segment_attention import SegmentAttention, carried
 from minitransformer.layers.sigmoid import sigmoid
 from minitransformer.layers.silu import silu, silu_backward
 from minitransformer.layers.softmax import softmax
+from minitransformer.layers.token_ids import check_token_ids, ids_checked_before
 
 RNG = np.random.default_rng(0)
 
@@ -320,3 +322,13 @@ def test_the_first_and_the_last_id_are_accepted_in_any_integer_type(dtype):
 
 def test_no_ids_at_all_are_in_range():
     check_token_ids(np.empty((0, 4), dtype=np.int64), 7)
+
+
+def test_ids_checked_before_are_looked_at_on_the_host_and_left_alone_on_a_device():
+    ids = np.array([0, 7])
+    with ids_checked_before():
+        check_token_ids(STAND_IN.asarray(ids), 7)
+        with pytest.raises(ValueError, match="token ids run from 0 to 7"):
+            check_token_ids(ids, 7)
+    with pytest.raises(ValueError, match="token ids run from 0 to 7"):
+        check_token_ids(STAND_IN.asarray(ids), 7)

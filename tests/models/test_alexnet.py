@@ -60,9 +60,12 @@ def test_a_tower_sees_nothing_of_the_other_between_the_second_convolution_and_th
     assert (after[..., :half] != before[..., :half]).any()
 
 
-def test_one_tower_has_the_same_channels_and_more_weights():
-    one, two = (replace(CONFIG, width_factor=1 / 16, towers=towers) for towers in (1, 2))
-    assert [s.c_out for s in one.convolutions()] == [s.c_out for s in two.convolutions()]
+@pytest.mark.parametrize("width_factor", [1 / 16, 1])
+def test_one_tower_has_the_channels_of_two_and_more_weights(width_factor):
+    one, two = (replace(CONFIG, width_factor=width_factor, towers=towers) for towers in (1, 2))
+    channels = [width_factor * count for count in (96, 256, 384, 384, 256)]  # the paper's
+    for config in (one, two):
+        assert [sizes.c_out for sizes in config.convolutions()] == channels
     assert one.num_parameters() > two.num_parameters()
 
 

@@ -42,7 +42,7 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_time_left():
     progress = Progress(Terminal())
     progress.stepped(step(1), 8)
     progress.stepped(step(4), 8)
-    assert (progress.bar.n, progress.bar.total) == (4, 8)
+    assert (progress.bar.initial, progress.bar.n, progress.bar.total) == (0, 4, 8)  # the first one
     progress.bar.refresh()
     shown = progress.stream.getvalue().split("\r")[-1]
     assert "4/8" in shown
