@@ -201,7 +201,7 @@ def test_a_check_may_take_so_many_seconds(pair, tmp_path, capsys):
 
 # What stands in place of the gradient, and what is then said. What ends the process, or never ends,
 # is tried in a process of its own, as every file is; the others in this one, which is faster.
-LOOP = r"takes more than 1 s \(mine.py, line 6\): is there"
+LOOP = r"takes more than 2 s \(mine.py, line 6\): is there"
 TO_THE_PROCESS = {
     "[time.sleep(0.1) for _ in iter(int, 1)]": LOOP,
     "time.sleep(1e6)": LOOP,
@@ -249,7 +249,7 @@ def hostile_file(pair, tmp_path):
 def hostile(hostile_file, as_json):
     """The exit status for such a file, and what is said of it."""
 
-    def answer(*written, flags=("--timeout", "1")):
+    def answer(*written, flags=("--timeout", "2")):
         return as_json(hostile_file(*written), *flags)
 
     return answer
