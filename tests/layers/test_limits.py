@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from on_device import STAND_IN
 
-from minitransformer.layers.alibi import alibi_attention, alibi_bias, alibi_slopes
+from minitransformer.core.backend import to_host
+from minitransformer.layers.alibi import Alibi, alibi_attention, alibi_bias, alibi_slopes
 from minitransformer.layers.attention import (
     MultiHeadAttention,
     merge_heads,
@@ -25,10 +26,11 @@ from minitransformer.layers.linear_attention import linear_attention, linear_att
 from minitransformer.layers.local_response_norm import local_response_norm
 from minitransformer.layers.low_rank import LowRankLinear
 from minitransformer.layers.patches import ClassToken, PatchEmbedding, patches, patches_backward
-from minitransformer.layers.positional_encoding import sinusoidal_encoding
+from minitransformer.layers.positional_encoding import PositionalEncoding, sinusoidal_encoding
 from minitransformer.layers.relu import relu, relu_backward
 from minitransformer.layers.residual import ResidualConnection
 from minitransformer.layers.rms_norm import RMSNorm, rms_norm
+from minitransformer.layers.rotary import Rotary, rotary_table
 from minitransformer.layers.segment_attention import SegmentAttention, carried
 from minitransformer.layers.sigmoid import sigmoid
 from minitransformer.layers.silu import silu, silu_backward
@@ -97,6 +99,22 @@ def test_biases_fall_by_the_slope_of_a_head_a_position_also_after_others():
     np.testing.assert_array_equal(bias, bias.swapaxes(1, 2))
     np.testing.assert_array_equal(alibi_bias(slopes, 2, 5), bias[:, 3:])  # in decoding
     assert alibi_bias(slopes.astype(np.float32), 5, 5).dtype == np.float32
+
+
+@pytest.mark.parametrize(("made", "name", "constant"), [
+    (lambda: Alibi(3), "slopes", alibi_slopes(3)),
+    (lambda: PositionalEncoding(5, 6), "table", sinusoidal_encoding(5, 6)),
+    (lambda: Rotary(5, 6), "table", rotary_table(5, 6)),
+], ids=["ALiBi", "sinusoids", "rotary"])  # fmt: skip
+def test_constants_keep_their_type_elsewhere_and_have_no_rounding_of_a_narrower_one(
+    made, name, constant
+):
+    module = made().to(STAND_IN)
+    np.testing.assert_array_equal(to_host(getattr(module, name)), constant.astype(np.float32))
+    assert getattr(module, name).dtype == np.float32
+    wide = to_host(getattr(module.to(dtype=np.float64), name))
+    np.testing.assert_array_equal(wide, constant)
+    assert not np.array_equal(wide, constant.astype(np.float32))
 
 
 def test_attention_with_slopes_of_zero_is_attention_and_with_large_ones_sees_itself_only():
