@@ -97,7 +97,7 @@ def require_torch():
         raise SystemExit(f"PyTorch is not installed; python -m pip install {TORCH}")
 
 
-def explained(error):
+def _explained(error):
     """Whether it is an ExplainedError of ours; in PyTorch's process there is no such thing."""
     errors = sys.modules.get("minitransformer.core.errors")
     return bool(errors) and isinstance(error, errors.ExplainedError)
@@ -123,7 +123,7 @@ def _serve(side, folder, settings):
             request = json.loads(line)
             answer(result=getattr(served, request["call"])(**request["arguments"]))
     except Exception as error:
-        answer(error=str(error) if explained(error) else traceback.format_exc())
+        answer(error=str(error) if _explained(error) else traceback.format_exc())
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from _machine import machine, numpy_blas
 from _tables import markdown
 from threadpoolctl import threadpool_limits
 
-from minitransformer.commands.arguments import new_file, positive, whole
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.core.module import Module
 from minitransformer.core.twins import accelerated
 from minitransformer.data.images.batches import picture_batches
@@ -201,12 +201,11 @@ def _spread(values, digits):
 
 
 def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0])
+    parser = _options.parser(__doc__.splitlines()[0], "--json")
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
     parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
     parser.add_argument("--pictures", type=positive, default=LEARNED, help="to learn from")
     parser.add_argument("--epochs", type=positive, default=EPOCHS, help="times through all of them")
-    parser.add_argument("--json", type=new_file, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

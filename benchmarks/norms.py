@@ -25,7 +25,7 @@ from _tables import markdown
 from threadpoolctl import threadpool_limits
 
 from minitransformer import Adam, Transformer, TransformerConfig
-from minitransformer.commands.arguments import new_file, positive, whole
+from minitransformer.commands.arguments import positive, whole
 from minitransformer.data.text.batches import encode_pairs, make_batches
 from minitransformer.data.text.toy import toy_corpus
 from minitransformer.data.text.vocabulary import Vocabulary
@@ -165,14 +165,13 @@ def table(result):
 
 
 def _parsed(arguments):
-    parser = _options.parser(__doc__.splitlines()[0])
+    parser = _options.parser(__doc__.splitlines()[0], "--json")
     parser.add_argument(
         "--sizes", type=positive, nargs="+", default=SIZES, help="sentences of a batch"
     )
     parser.add_argument("--seeds", type=whole, nargs="+", default=[1, 2, 3])
     parser.add_argument("--sentences", type=positive, default=7000, help="to train on, at most")
     parser.add_argument("--epochs", type=positive, default=EPOCHS, help="times through all of them")
-    parser.add_argument("--json", type=new_file, metavar="FILE", help="write the result to a file")
     return parser.parse_args(arguments)
 
 

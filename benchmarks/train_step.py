@@ -264,8 +264,10 @@ def _parsed(arguments):
     add("--block", type=positive, default=5, help="steps that a side takes in a row")
     add("--tuned-malloc", action="store_true", help="tune the allocator of the other side")
     options = parser.parse_args(arguments)
-    if options.precision == "tf32" and options.device == "cpu":
-        parser.error("--precision tf32 is of a GPU; choose its --device")
+    try:
+        Settings(device=options.device, precision=options.precision)
+    except ValueError as error:
+        parser.error(str(error))
     return options
 
 

@@ -62,4 +62,4 @@ def in_chromium(driver, tmp_path):
     assert [entry["message"] for entry in driver.get_log("browser")] == []
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     asked = [e["params"]["request"]["url"] for e in events if e["method"].endswith("WillBeSent")]
-    assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob", "about"}
+    assert {url.split(":")[0] for url in asked} <= {"file", "data", "blob"}
